@@ -1,6 +1,6 @@
 """ModelledCluster: a cluster without surprises: pods start where there is room, controllers do their work, and others do not interfere."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -22,7 +22,6 @@ from resources.cluster_model.pods import (
     is_halted,
     is_refused,
     is_refused_just_now,
-    is_rolled_out,
     rolled_out,
     started,
     stays_as_it_is,
@@ -106,14 +105,15 @@ class ModelledCluster:
         room: RoomModel | None = None,
         listed: Collection[str] = LISTED,
         gang_schedulers: Collection[str] = (),
+        component_pods: Mapping[ResourceId, Sequence[Live]] | None = None,
     ) -> None:
         """`room`: the nodes; None: they are not known, and every pod is assumed to have room. `listed`: see `PodReferences`.
 
-        `gang_schedulers`: see `IncompleteGangs`.
+        `gang_schedulers`: see `IncompleteGangs`. `component_pods`: component -> its pods of the newest template, as far as they were read.
         """
         enabled = tuple(fabrics)
         self._gangs = IncompleteGangs(gang_schedulers)
-        self._room, self._references = room, PodReferences(enabled, listed)
+        self._room, self._references, self._component_pods = room, PodReferences(enabled, listed), component_pods or {}
         self._store: ForecastStore | None = None
         self._slots = PodSlots(enabled, room.slot_kinds if room is not None else ())
         self._components: ComponentModel | None = None
@@ -128,7 +128,7 @@ class ModelledCluster:
         self._unclaimed: dict[ResourceId, None] = {}
         """Pods that wait for objects that they refer to, and components whose pods do."""
         self._earlier: dict[ResourceId, Live] = {}
-        """The components before the first operation whose pods were all ready."""
+        """The components before the first operation."""
         self._tokens: dict[ResourceId, None] = {}
         """The token Secrets."""
         self._used: set[Assumption] = set()
@@ -148,7 +148,7 @@ class ModelledCluster:
         self._store = store
         self._log.begin(store.lives.values())
         self._references.note_promises(store, store.lives)
-        self._earlier = {id: live for id, live in store.lives.items() if is_component(id) and is_rolled_out(live)}
+        self._earlier = {id: live for id, live in store.lives.items() if is_component(id)}
         pods = [live for live in store.lives.values() if live.id.kind == kinds.POD.name]
         refused = [
             live for live in pods if live.deleting_since is None and is_refused(facts_of(live)) and not self._references.lacks(store, live)
@@ -328,11 +328,12 @@ class ModelledCluster:
                 self._attend_to(store, live)
 
     def _starting(self, live: Live) -> Iterator[tuple[ResourceId, Live]]:
-        """A pod, or those that the controller of a component creates, each with the PodClique or component that it is of."""
+        """A pod, or those of a component that have still to start, each with the PodClique or component that it is of."""
         if is_component(live.id):
-            from resources.cluster_model.component_pods import new_pods  # Most forecasts have no components.
+            from resources.cluster_model.component_pods import starting  # Most forecasts have no components.
 
-            yield from ((live.id, pod) for pod in new_pods(live, self._earlier.get(live.id)))
+            pods = starting(live, self._earlier.get(live.id), self._component_pods.get(live.id, ()))
+            yield from ((live.id, pod) for pod in pods)
         else:
             yield kinds.PODCLIQUE.id(live.id.namespace, live.labels.get(labels.PODCLIQUE, "")), live
 
@@ -347,7 +348,7 @@ class ModelledCluster:
         return {root: (*missing.get(root, ()), *incomplete.get(root, ())) for root in {**missing, **incomplete}}
 
     def _have_references(self, store: ForecastStore, component: Live) -> bool:
-        """Whether everything that the new pods of a component refer to exists, or may."""
+        """Whether everything that the pods of a component that have still to start refer to exists, or may."""
         pods = [pod for _, pod in self._starting(component)]
         if any(self._references.lacks(store, pod) for pod in pods):
             return False

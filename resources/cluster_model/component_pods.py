@@ -11,9 +11,10 @@ from engine.ids import ResourceId
 from engine.observed import Live, live
 from engine.paths import get
 from resources.base import kinds
-from resources.base.fields import count, mapping
+from resources.base.fields import count, mapping, mappings
 from resources.base.labels import SET_OF_POD
-from resources.cluster_model.pods import TEMPLATES, PodSelector, is_component, templates_of
+from resources.cluster_model.pods import ENDED, TEMPLATES, PodSelector, is_component, is_rolled_out, templates_of
+from resources.model.pod_facts import facts_of, unmade_claims
 
 SELECTOR: Final = ("spec", "selector", "matchLabels")
 TEMPLATE_HASHES: Final = ("pod-template-hash", "leaderworkerset.sigs.k8s.io/template-revision-hash")
@@ -51,6 +52,37 @@ def new_pods(component: Live, before: Live | None) -> tuple[Live, ...]:
         for field, (count, template) in templates_of(mapping(component.body.get("spec"))).items()
         for number in range(old.get(field, 0), count)
     )
+
+
+def starting(component: Live, before: Live | None, read: Sequence[Live] = ()) -> tuple[Live, ...]:
+    """The pods of a component that have still to start: of those that exist and stay the ones that wait for claims, and `new_pods`.
+
+    `before`: the component before the first operation; `read`: its pods of the newest template then, as far as they were read.
+    """
+    if before is None or before.uid != component.uid or _replaces(before, component):
+        return new_pods(component, None)
+    total = sum(count for count, _ in templates_of(mapping(component.body.get("spec"))).values())
+    active = [facts for facts in map(facts_of, read) if facts.phase not in ENDED]
+    going = max(0, len(active) - total)  # Controllers delete those that have not started first.
+    waiting = [_with_unmade(facts.live) for facts in active if not facts.node][going:]
+    new = new_pods(component, _with_existing(before))
+    absent = max(0, total - len(active)) if read else len(new)  # A group of which only the leader exists is not reported as updated.
+    return (*waiting, *new[max(0, len(new) - absent) :])
+
+
+def _with_existing(component: Live) -> Live:
+    """The component with as many replicas as have pods of its template, as its controller says."""
+    if is_rolled_out(component):
+        return component
+    spec, existing = mapping(component.body.get("spec")), count(mapping(component.body.get("status")).get("updatedReplicas"))
+    return live({**component.body, "spec": {**spec, "replicas": existing}})
+
+
+def _with_unmade(pod: Live) -> Live:
+    """The pod with only those of its claims that are not made from templates, or not yet."""
+    spec, unmade = mapping(pod.body.get("spec")), unmade_claims(pod)
+    claims = [each for each in mappings(spec.get("resourceClaims")) if "resourceClaimName" in each or each.get("name") in unmade]
+    return live({**pod.body, "spec": {**spec, "resourceClaims": claims}})
 
 
 def vacated(before: Iterable[Live], after: Mapping[ResourceId, Live]) -> frozenset[PodSelector]:
@@ -249,6 +281,18 @@ def of_newest_template(pods: Iterable[Live]) -> Iterator[Live]:
 
 def _template_of(pod: Live) -> tuple[str | None, ...]:
     return tuple(pod.labels.get(label) for label in TEMPLATE_HASHES)
+
+
+def claims_of_component(component: Live) -> Iterator[ResourceId]:
+    """The claims, and the templates of claims, that the pods of a component refer to."""
+    for _, template in templates_of(mapping(component.body.get("spec"))).values():
+        for entry in mappings(mapping(template.get("spec")).get("resourceClaims")):
+            for kind, name in (
+                (kinds.RESOURCE_CLAIM_TEMPLATE, entry.get("resourceClaimTemplateName")),
+                (kinds.RESOURCE_CLAIM, entry.get("resourceClaimName")),
+            ):
+                if isinstance(name, str):
+                    yield kind.id(component.id.namespace, name)
 
 
 def selector_of(component: Live) -> PodSelector | None:

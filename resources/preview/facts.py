@@ -99,6 +99,8 @@ class FirstPass(Struct, frozen=True, eq=False):
     """How much work a forecast may be, if its passes are not counted."""
     is_record: bool = False
     """Whether it is of a record of a cluster, or of none: an object that is not in it may exist."""
+    component_pods: Mapping[ResourceId, tuple[Live, ...]] = field(default_factory=dict)
+    """Component whose pods may wait for claims -> those of the newest template; absent: they were not read."""
     assumes_secrets: bool = False
     """Whether Secrets could not be listed, and are taken to be as they should be."""
 

@@ -67,7 +67,7 @@ def model_for(first: FirstPass, room: RoomModel | None = None) -> ModelledCluste
     fabrics = first.configuration.fabrics
     claims = (kinds.RESOURCE_CLAIM.name,) if fabrics else ()
     listed = () if first.is_record else (kinds.RESOURCE_CLAIM_TEMPLATE.name, *claims)
-    return ModelledCluster(fabrics, room, listed, whole_gang_schedulers(first.configuration))
+    return ModelledCluster(fabrics, room, listed, whole_gang_schedulers(first.configuration), first.component_pods)
 
 
 def from_sample(first: FirstPass) -> Forecast | None:

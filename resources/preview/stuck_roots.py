@@ -9,7 +9,7 @@ from engine.health import PATIENCE
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from resources.base import kinds
-from resources.cluster_model.component_pods import selector_of
+from resources.cluster_model.component_pods import claims_of_component, selector_of
 from resources.cluster_model.pods import PodSelector, is_component, is_halted, is_refused, is_rolled_out
 from resources.model.pod_facts import PodFacts, facts_of, unmade_claims
 from resources.preview.facts import FirstPass
@@ -31,6 +31,15 @@ def unready_components(last: FirstPass, written: Collection[ResourceId]) -> Iter
         for live in observed.lives() if observed.root.id in written else ():
             if is_component(live.id) and not is_rolled_out(live) and (selector := selector_of(live)) is not None:
                 yield UnreadyComponent(observed.root.id, live, selector)
+
+
+def components_to_read(first: FirstPass) -> Iterator[UnreadyComponent]:
+    """Those of all roots whose pods may wait for claims: of these only pods that have not started need what does not exist."""
+    roots = (
+        () if first.is_record else [observed.root.id for observed in first.world.roots if observed.root.id.kind == kinds.DYNAMO_GRAPH.name]
+    )
+    known = first.world.references.objects
+    return (each for each in unready_components(first, roots) if any(id not in known for id in claims_of_component(each.live)))
 
 
 def stuck_roots(

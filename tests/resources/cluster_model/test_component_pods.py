@@ -10,7 +10,7 @@ from engine.forecast.store import ForecastStore
 from engine.observed import Live, live
 from resources.base import kinds
 from resources.cluster_model.cluster import ModelledCluster
-from resources.cluster_model.component_pods import ComponentRoom, ExchangeStep, exchange_steps, steps_between, vacated
+from resources.cluster_model.component_pods import ComponentRoom, ExchangeStep, exchange_steps, starting, steps_between, vacated
 from resources.cluster_model.pod_room import PodRoom
 from resources.cluster_model.pods import is_rolled_out
 from resources.placement.usage_totals import UsageTotals, room_node
@@ -194,3 +194,40 @@ def test_of_a_group_that_has_lost_pods_only_these_need_nodes() -> None:
     assert answered(vacated_room(leader, other("a-0", "n1", leaves="1")), group_of_leader(), group) == (True, False)
     assert answered(vacated_room(leader, other("a-0", "n1")), group_of_leader(), group) == (False, False), "It waits."
     assert answered(vacated_room(leader), group_of_leader(), group) == (False, True), "Something else is in its way."
+
+
+def groups(replicas: int, updated: int, image: str = "x:1") -> Live:
+    """A LeaderWorkerSet of groups of two pods, of which so many groups are updated."""
+    template = {"spec": {"containers": [{"name": "main", "image": image}], "resourceClaims": [CLAIM]}}
+    spec = {"replicas": replicas, "leaderWorkerTemplate": {"size": 2, "workerTemplate": template}}
+    metadata = {"name": NAME, "namespace": "ml", "uid": "u"}
+    body = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": metadata, "spec": spec}
+    return live({**body, "status": {"replicas": 2, "updatedReplicas": updated}})
+
+
+CLAIM = {"name": "d", "resourceClaimTemplateName": "own"}
+STARTED = [pod(f"started-{number}", node="n") for number in range(2)]
+LEADER = live({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "leader", "namespace": "ml"}, "spec": {"resourceClaims": [CLAIM]}})
+
+
+@pytest.mark.parametrize(
+    ("after", "read", "expected"),
+    [
+        (groups(2, 1), [], [f"{NAME}-leaderTemplate-1", f"{NAME}-workerTemplate-1"]),
+        (groups(2, 1), [*STARTED, LEADER], ["leader", f"{NAME}-workerTemplate-1"]),
+        (groups(1, 1), [*STARTED, LEADER], []),
+        (groups(1, 1, "x:2"), [*STARTED, LEADER], [f"{NAME}-leaderTemplate-0", f"{NAME}-workerTemplate-0"]),
+    ],
+    ids=["not read", "a leader waits", "it goes first", "replaced"],
+)
+def test_of_groups_that_exist_only_pods_that_have_not_started_have_still_to(after: Live, read: list[Live], expected: list[str]) -> None:
+    assert [each.id.name for each in starting(after, groups(2, 1), read)] == expected
+
+
+def test_of_a_pod_that_waits_only_the_claims_that_are_not_made_are_missing() -> None:
+    status = {"resourceClaimStatuses": [{"name": "d", "resourceClaimName": "made"}]}
+    body = {**LEADER.body, "spec": {"resourceClaims": [CLAIM, {**CLAIM, "name": "e"}]}, "status": status}
+
+    (waiting, _) = starting(groups(2, 1), groups(2, 1), [*STARTED, live(body)])
+
+    assert waiting.body["spec"]["resourceClaims"] == [{**CLAIM, "name": "e"}]

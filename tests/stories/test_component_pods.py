@@ -1,0 +1,66 @@
+"""Pods of graphs without Grove after their template of claims is gone: those that have started need it no more, others wait for it."""
+
+from typing import Any
+
+import pytest
+
+from engine.forecast.forecast import End
+from resources.base import kinds
+from tests.laws.test_forecast_worlds import GRAPH, frontend
+from tests.stories.graphs import graph
+from tests.stories.stage import Stage, stage
+from tests.stories.test_cluster_constraints import blocked, preview_with
+
+pytestmark = pytest.mark.anyio
+
+DEPLOYMENT = kinds.DEPLOYMENT.id("default", "chat-frontend")
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"name": "own", "namespace": "default"},
+    "spec": {"spec": {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "x"}}]}}},
+}
+CLAIMS = {"resourceClaims": [{"name": "d", "resourceClaimTemplateName": "own"}]}
+
+
+def claiming(replicas: int, script: str = "python3 -m dynamo.frontend") -> dict[str, Any]:
+    """A graph whose pods each have a claim from the template."""
+    made = frontend(replicas, script)
+    return graph(Frontend={**made, "extraPodSpec": {**made.get("extraPodSpec", {}), **CLAIMS}})
+
+
+async def missing(cluster: Stage, *manifests: dict[str, Any]) -> int:
+    """How many pods cannot start for want of the template, as a preview says; then the graph is stuck."""
+    seen = await preview_with(cluster, *manifests)
+    assert seen.report.forecast is not None
+    said = blocked(seen).get(DEPLOYMENT, "0 pods")
+    assert (seen.report.forecast.end_of(GRAPH) is End.STUCK) is ("ResourceClaimTemplate own does not exist" in said), said
+    return int(said.split()[0])
+
+
+async def test_pods_that_run_and_are_not_ready_need_the_template_no_more() -> None:
+    async with stage(grove=False) as cluster:
+        await cluster.kubectl.create(kinds.RESOURCE_CLAIM_TEMPLATE, "default", TEMPLATE)
+        await cluster.sync(manifests=[claiming(3)])
+        await cluster.kubectl.delete(kinds.RESOURCE_CLAIM_TEMPLATE, "default", "own")
+        cluster.fail(min(cluster.there(kinds.POD)), "unready")
+        await cluster.clock.advance(20)
+        assert cluster.there(kinds.DEPLOYMENT)[DEPLOYMENT.name]["status"]["readyReplicas"] == 2
+
+        assert await missing(cluster) == 0
+        assert [await missing(cluster, claiming(replicas)) for replicas in (1, 2, 4, 5)] == [0, 0, 1, 2]
+        assert await missing(cluster, claiming(3, "python3 -m dynamo.frontend --verbose")) == 3
+
+
+async def test_pods_that_wait_for_the_template_are_counted_and_go_first_where_there_shall_be_fewer() -> None:
+    async with stage(grove=False) as cluster:
+        await cluster.kubectl.create(kinds.RESOURCE_CLAIM_TEMPLATE, "default", TEMPLATE)
+        await cluster.sync(manifests=[claiming(1)])
+        await cluster.kubectl.delete(kinds.RESOURCE_CLAIM_TEMPLATE, "default", "own")
+        await cluster.sync(manifests=[claiming(3)], wait=False)
+        await cluster.clock.advance(20)
+        assert len(cluster.there(kinds.POD)) == cluster.there(kinds.DEPLOYMENT)[DEPLOYMENT.name]["status"]["updatedReplicas"] == 3
+
+        assert await missing(cluster) == 2
+        assert [await missing(cluster, claiming(replicas)) for replicas in (0, 1, 2, 4)] == [0, 0, 1, 3]
+
+        await cluster.kubectl.create(kinds.RESOURCE_CLAIM_TEMPLATE, "default", TEMPLATE)
+        assert [await missing(cluster, claiming(replicas)) for replicas in (3, 5)] == [0, 0]
