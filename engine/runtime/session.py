@@ -346,7 +346,7 @@ class _Session(Generic[C]):
             return self.incomplete_passes >= MAX_INCOMPLETE
         if self.wait and is_removing(current, self.intent):
             return False
-        if self.wait and any(may_settle(plan, observed, current.now) for plan, observed in with_observed(current)):
+        if self.wait and any(may_settle(plan, observed, current) for plan, observed in with_observed(current)):
             return False
         # What is deferred may depend on something that is about to happen: make one more pass to see whether it does.
         return self.idle_passes > 1 or not any(plan.deferred for plan in plans)

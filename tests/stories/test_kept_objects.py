@@ -154,6 +154,14 @@ async def test_a_pod_that_has_ended_and_is_kept_by_a_finalizer_of_others_is_sett
         assert report.ending is Ending.STUCK and {wait.id.name for wait in report.blocked} == {name}
 
 
+async def released(cluster: Stage, kind: Kind, name: str) -> None:
+    """A controller takes its finalizer from the object 30 s after the deletion."""
+    while "deletionTimestamp" not in cluster.there(kind)[name]["metadata"]:
+        await cluster.clock.sleep(1)
+    await cluster.clock.sleep(30)
+    await cluster.kubectl.patch(kind, "default", name, {"metadata": {"finalizers": None}})
+
+
 async def test_sync_waits_for_an_object_whose_controller_removes_its_finalizer() -> None:
     async with stage() as cluster:
         await cluster.apply(podcliqueset("web", clique("front")))
@@ -161,13 +169,31 @@ async def test_sync_waits_for_an_object_whose_controller_removes_its_finalizer()
         await cluster.kubectl.patch(kinds.SERVICE, "default", "web-0", {"metadata": {"finalizers": [HOLD]}})
         await cluster.delete(kinds.SERVICE, "web-0")
 
-        async def release() -> None:
-            await cluster.clock.sleep(30)
-            await cluster.kubectl.patch(kinds.SERVICE, "default", "web-0", {"metadata": {"finalizers": None}})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(released, cluster, kinds.SERVICE, "web-0")
+            assert (await cluster.sync(patience=PATIENCE)).ending is Ending.DONE
+
+
+@pytest.mark.parametrize("ending", [Ending.DONE, Ending.STUCK])
+async def test_sync_waits_two_minutes_for_the_controller_of_a_finalizer_of_a_pod_whose_set_is_gone(ending: Ending) -> None:
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web", clique("front")))
+        await cluster.sync()
+        (name,) = cluster.there(kinds.POD)
+        await cluster.kubectl.patch(kinds.POD, "default", name, {"metadata": {"finalizers": [HOLD]}})
+        await cluster.kubectl.patch(kinds.PODCLIQUESET, "default", "web", {"metadata": {"finalizers": None}})
+        await cluster.delete(kinds.PODCLIQUESET, "web")
+        await cluster.until(lambda: not cluster.there(kinds.PODCLIQUESET))
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(release)
-            assert (await cluster.sync(patience=PATIENCE)).ending is Ending.DONE
+            if ending is Ending.DONE:
+                tasks.start_soon(released, cluster, kinds.POD, name)
+            report = await cluster.sync(patience=PATIENCE)
+            tasks.cancel_scope.cancel()
+
+        assert report.ending is ending
+        assert [wait.id.name for wait in report.blocked] == ([name] if ending is Ending.STUCK else [])
+        assert bool(cluster.there(kinds.PODCLIQUE)) is (ending is Ending.STUCK)
 
 
 @pytest.mark.parametrize("kind", [kinds.POD, kinds.SERVICE, kinds.PODCLIQUE, kinds.PODGANG])
