@@ -310,9 +310,9 @@ NEW: Final = "correct what is named above, or let an administrator do it, and ru
 NAMED: Final = "correct what it names, or let an administrator do it"
 
 
-def explained_by(root: ResourceId) -> str:
-    """The command that names everything that keeps a root from being settled."""
-    command = shlex.join(("engine", "why", f"{root.kind.lower()}/{root.name}", *(("-n", root.namespace) if root.namespace else ())))
+def explained_by(id: ResourceId) -> str:
+    """The command that names everything that keeps a root, or an orphan, from being settled."""
+    command = shlex.join(("engine", "why", f"{id.kind.lower()}/{id.name}", *(("-n", id.namespace) if id.namespace else ())))
     return f"{command} names each cause, and what has to be done about it"
 
 

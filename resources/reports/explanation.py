@@ -71,7 +71,8 @@ def explain(
     owners = [observed for observed in candidates if _owns(observed, id)]
     orphan = next((live for live in world.orphans if live.id == id), None)
     live = next((live for observed in owners if (live := _live(observed, id))), orphan or world.references.objects.get(id) or other)
-    candidate_plans = [plans[observed.root.id] for observed in candidates if observed.root.id in plans]
+    # That of a root that does not exist is about the orphans whose labels name it.
+    candidate_plans = [plan for root, plan in plans.items() if root.namespace in ("", id.namespace)]
     owner_plans = [plans[observed.root.id] for observed in owners if observed.root.id in plans]
     return Explanation(
         id,

@@ -79,3 +79,23 @@ def test_the_state_of_such_a_namespace_is_denied(orphaned: Callable[..., Command
 
     assert (shown.code, "denied by no-roots" in shown.err) == (Exit.DENIED, True)
     assert all(part in shown.err for part in PARTS)
+
+
+def test_what_keeps_a_pod_whose_set_is_gone_is_said_by_the_command_that_sync_names(box: Box, engine: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "set.json"
+    file.write_text(json.dumps(podcliqueset("lone", clique("a"))))
+    assert engine("sync", "-f", file).code == Exit.DONE
+    (name,) = box.names(kinds.POD)
+    box.change(kinds.POD, name, {"metadata": {"finalizers": ["example.com/hold"]}})
+    box.change(kinds.PODCLIQUESET, "lone", {"metadata": {"finalizers": None}})
+    box.delete(kinds.PODCLIQUESET, "lone")
+
+    box.delete(kinds.POD, name)
+    box.wait_for(kinds.POD, lambda body: body["metadata"].get("deletionGracePeriodSeconds") == 0, name)
+
+    done = engine("sync", "--yes", "--no-wait")
+    command = f"engine why pod/{name} -n default"
+    why = engine(*command.split()[1:])
+
+    assert (done.code, command in done.out) == (Exit.STUCK, True), done
+    assert why.code == Exit.DONE and "finalizer example.com/hold keeps it" in why.out, why

@@ -48,17 +48,21 @@ def sync_lines(sync: SyncReport[object], remaining: Report, *, verbose: bool) ->
     # The last plan also holds operations that were applied: only a new pass can say what is left.
     if not settled and not is_cut_short(sync):
         yield from text(remaining, verbose=verbose)
-        yield from (Line(f"do: {printable(explained_by(root))}", "blocked") for root in stuck_roots(sync))
+        yield from (Line(f"do: {printable(explained_by(id))}", "blocked") for id in to_explain(sync))
     else:
         yield from others_lines(remaining.others)
 
 
-def stuck_roots(sync: SyncReport[object]) -> list[ResourceId]:
-    """The roots of a sync that ended stuck whose plans do not say what to do, in their order."""
+def to_explain(sync: SyncReport[object]) -> list[ResourceId]:
+    """The roots of a sync that ended stuck whose plans do not say what to do, in their order; of one that is gone what is blocked."""
     if sync.ending is not Ending.STUCK:
         return []
-    plans = (plan for plan in sync.plans if plan.root in sync.stuck or plan.blocked)
-    return [plan.root for plan in plans if plan.root in sync.stuck or not all(wait.remedy for wait in plan.blocked)][:MAX_FAILURES]
+    existing = {observed.root.id for observed in sync.last_pass.world.roots}
+    plans = (plan for plan in sync.plans if plan.root in sync.stuck or not all(wait.remedy for wait in plan.blocked))
+    ids = (
+        id for plan in plans for id in ((plan.root,) if plan.root in existing else (wait.id for wait in plan.blocked if not wait.remedy))
+    )
+    return list(dict.fromkeys(ids))[:MAX_FAILURES]
 
 
 def is_cut_short(sync: SyncReport[object]) -> bool:
