@@ -1,10 +1,9 @@
 """Settling: whether a root comes to rest if we wait for it, or needs a user or operator."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
-from engine.ids import ResourceId
 from engine.intent import Intent, is_removed
 from engine.observed import Live, Observed, World
 from engine.plan import Plan, Wait
@@ -36,7 +35,8 @@ def may_settle(plan: Plan, observed: Observed | None, current: Pass[object]) -> 
         return False
     if observed is not None and any(is_name_conflict(wait, observed) for wait in plan.deferred):
         return False
-    return bool(plan.pending) or any(_ends_by_itself(wait, observed, current) for wait in plan.deferred)
+    waits = _with_existing(plan, observed, current.world)
+    return bool(plan.pending) or any(_ends_by_itself(wait, existing, current.now) for wait, existing in waits)
 
 
 def is_name_conflict(wait: Wait, observed: Observed) -> bool:
@@ -45,20 +45,22 @@ def is_name_conflict(wait: Wait, observed: Observed) -> bool:
     return foreign is not None and foreign.deleting_since is None
 
 
-def _ends_by_itself(wait: Wait, observed: Observed | None, current: Pass[object]) -> bool:
+def _with_existing(plan: Plan, observed: Observed | None, world: World) -> Iterator[tuple[Wait, Live | None]]:
+    """What is deferred, each with the object of that id, of the root or with its name; without a root one that no root owns."""
+    if observed is None:
+        orphans = {live.id: live for live in world.rootless()} if plan.deferred else {}
+        yield from ((wait, orphans.get(wait.id)) for wait in plan.deferred)
+        return
+    for wait in plan.deferred:
+        yield wait, observed.find(wait.id) or observed.foreign.get(wait.id) or observed.references.objects.get(wait.id)
+
+
+def _ends_by_itself(wait: Wait, existing: Live | None, now: datetime) -> bool:
     """Whether the object is deferred until a known time, or until an object of its name has been deleted.
 
     One that finalizers of others keep may be released by their controllers, soon after it was deleted.
     """
-    existing = _existing(wait.id, observed, current.world)
     since = existing.deleting_since if existing is not None else None
     if wait.blocked:
-        return wait.reason is Reason.KEPT and since is not None and current.now - since < RELEASED_WITHIN
+        return wait.reason is Reason.KEPT and since is not None and now - since < RELEASED_WITHIN
     return wait.until is not None or since is not None
-
-
-def _existing(id: ResourceId, observed: Observed | None, world: World) -> Live | None:
-    """The object of that id, of the root or with its name; for orphans whose root does not exist one that no root owns."""
-    if observed is None:
-        return next((live for live in world.rootless() if live.id == id), None)
-    return observed.find(id) or observed.foreign.get(id) or observed.references.objects.get(id)
