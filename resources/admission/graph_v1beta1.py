@@ -1,6 +1,7 @@
 """Graphs of v1beta1 in admission: they are judged as the graphs of v1alpha1 that they mean, and told about in their own fields."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
@@ -75,14 +76,18 @@ def decided(body: Body, decide: Decide) -> Decision:
     own = tuple(named(issues(model, saved_fault(complete)), paths))
     decision = decide(as_alpha(complete), is_valid=not own)
     known = {issue.path for issue in own}
-    others = (issue for issue in located(decision.issues, paths) if issue.path not in known and not _is_of_names(issue))
+    repeated = {name for name, times in Counter(each.name.lower() for each in model.spec.components).items() if times > 1}
+    others = (issue for issue in located(decision.issues, paths) if issue.path not in known and not _is_of_names(issue, repeated))
     warnings = tuple(dict.fromkeys((*unknown, *(_warning(warning, paths) for warning in decision.warnings))))
     return replace(decision, issues=(*own, *others), warnings=warnings, pods=tuple(located(decision.pods, paths)), body=complete)
 
 
-def _is_of_names(issue: Issue) -> bool:
-    """Whether an issue is about the name of a service that another one has but for its case: `_names` tells of all of them."""
-    return issue.type is ErrorType.DUPLICATE and issue.path[:-1] == COMPONENTS
+def _is_of_names(issue: Issue, repeated: Collection[str]) -> bool:
+    """Whether an issue is about the name of a service that another one has but for its case: `_names` tells of all of them.
+
+    `repeated`: such names, in lower case. Names of objects may be equal although those of the services are not.
+    """
+    return issue.type is ErrorType.DUPLICATE and issue.path[:-1] == COMPONENTS and str(issue.value).lower() in repeated
 
 
 def located(issues: Iterable[Issue], paths: ComponentPaths) -> Iterator[Issue]:

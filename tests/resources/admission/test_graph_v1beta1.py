@@ -88,6 +88,11 @@ def test_an_annotation_that_cannot_be_read_is_refused() -> None:
             'spec.components[A].podTemplate.spec.containers[1].name: Duplicate value: "main"',
         ),
         ((component("A"), component("a")), "spec.components[a]: component names must be unique case-insensitively"),
+        (
+            (wide("decode", "worker"), component("decode-ldr")),
+            'spec.components[decode-ldr]: Duplicate value: "decode-ldr": '
+            "its PodClique would have the name of that of the component decode, decode-ldr: rename one of them",
+        ),
         ((component("A", "epp"), component("b", "epp")), "at most one component may have type epp"),
         (tuple(component(f"a{n}") for n in range(26)), "spec.components: Invalid value: a list: must have at most 25 entries"),
         ((component("A", "lpx"),), 'spec.components[A].type: Unsupported value: "lpx"'),
