@@ -55,13 +55,20 @@ class _Dictionary(Struct):
 
 
 class Compressor:
-    """Compresses objects, each with an earlier object of the same group as the dictionary."""
+    """Compresses objects, each with an earlier object of the same group as the dictionary.
 
-    def __init__(self) -> None:
+    `plain`: how many bytes of objects are kept as they are, before the first one is compressed.
+    """
+
+    def __init__(self, plain: int = 0) -> None:
+        self._plain = plain
         self._dictionaries = OrderedDict[Hashable, _Dictionary]()
 
     def compress(self, group: Hashable, content: bytes) -> bytes | Compressed:
         """The bytes, compressed; or as they are, if they are to be the dictionary of those that follow in their group."""
+        if len(content) <= self._plain:
+            self._plain -= len(content)
+            return bytes(memoryview(content))
         dictionary = self._dictionaries.get(group)
         if dictionary is not None:
             dictionary.uses += 1

@@ -10,7 +10,7 @@ from engine.errors import ClusterError, Conflict, Invalid, NotFound, Unauthorize
 from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.mask import masked
-from engine.observed import Live, live, unlisted
+from engine.observed import Compressor, Live, live, unlisted
 from engine.operation import Create, Creation, Delete, Operation, Patch, Release, Replace, Scale, WriteStatus, owner_reference
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Client, Observation, Scope, TakenNames
@@ -22,6 +22,8 @@ from providers.taken_names import taken_names
 from resources.base import kinds
 
 KINDS: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
+PLAIN_BYTES = 16 * 1024**2
+"""How much of a list stays uncompressed: a command that reads it once would need more time for compressing than its memory is worth."""
 
 
 @runtime_checkable
@@ -182,7 +184,7 @@ class _Lists:
     async def add(self, target: Target) -> None:
         """Make one list. A kind that is not served has no objects; a list that fails leaves the observation incomplete."""
         try:
-            listed = await list_lives(self._client, target)
+            listed = await list_lives(self._client, target, Compressor(PLAIN_BYTES))
         except NotFound:
             self.unserved.add(target.kind.key)
         except ClusterError as error:

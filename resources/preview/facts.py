@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct, field
@@ -84,7 +85,7 @@ class Facts(Struct, frozen=True, eq=False):
 NO_FACTS: Final = Facts()
 
 
-class FirstPass(Struct, frozen=True, eq=False):
+class FirstPass(Struct, frozen=True, eq=False, dict=True):
     """The observed world, the plans for it, and what they and their forecast are made with."""
 
     now: datetime
@@ -104,6 +105,7 @@ class FirstPass(Struct, frozen=True, eq=False):
     assumes_secrets: bool = False
     """Whether Secrets could not be listed, and are taken to be as they should be."""
 
+    @cached_property
     def sets(self) -> list[tuple[ResourceId, Body]]:
         """The sets that are not being deleted, each as it is proposed or stored."""
         return [

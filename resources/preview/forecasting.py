@@ -184,7 +184,7 @@ class Needs(Struct, frozen=True, eq=False):
 
 def needs(first: FirstPass, forecast: Forecast | None = None) -> Needs:
     """The facts that `shown` takes into account for this pass and forecast."""
-    sets, groups = first.sets(), scaled_groups(first.world.roots)
+    sets, groups = first.sets, scaled_groups(first.world.roots)
     fabrics = tuple(fabric for fabric in first.configuration.fabrics if requested_by_sets(sets, fabric, groups))
     if forecast is None:
         return Needs(fabrics=fabrics)

@@ -184,7 +184,7 @@ def _ending_with(forecast: Forecast | None, waits: Mapping[ResourceId, list[Wait
 
 def capacity_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
     """Sets whose pods in fabric domains need more nodes than there are, or more of one island."""
-    sets, groups = first.sets(), scaled_groups(first.world.roots)
+    sets, groups = first.sets, scaled_groups(first.world.roots)
     for fabric in first.configuration.fabrics:
         if not requested_by_sets(sets, fabric, groups):
             continue
@@ -243,7 +243,7 @@ def room_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> I
 
 def sharing_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
     """The names of fabric domains that several replicas or sets have (N28)."""
-    sets, groups = first.sets(), scaled_groups(first.world.roots)
+    sets, groups = first.sets, scaled_groups(first.world.roots)
     for fabric in first.configuration.fabrics:
         for root, listed in sharing_notes(fabric, sets, groups).items():
             yield from ((root, note) for note in listed)

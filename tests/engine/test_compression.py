@@ -70,6 +70,15 @@ def test_only_so_many_dictionaries_are_in_use() -> None:
     assert isinstance(compressor.compress(MAX_DICTIONARIES, pod(0)), Compressed)
 
 
+def test_the_first_objects_stay_as_they_are_if_that_is_asked_for() -> None:
+    compressor = Compressor(2 * len(pod(0)))
+
+    sources = [compressor.compress("pods", pod(number)) for number in range(4)]
+
+    assert sources[:3] == [pod(number) for number in range(3)]  # The third is the dictionary of the fourth.
+    assert isinstance(sources[3], Compressed)
+
+
 def test_a_compressed_object_has_the_body_that_it_was_made_from() -> None:
     compressor = Compressor()
     bodies = [body(LEAF, f"leaf-{number}") for number in range(3)]
