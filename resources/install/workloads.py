@@ -173,7 +173,7 @@ TOKEN_SECONDS: Final = 43200
 USER: Final = 65532
 """The user and group of the process; the files of the image belong to root."""
 
-RESOURCES: Final = {"limits": {"memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "256Mi", "ephemeral-storage": "64Mi"}}
+RESOURCES: Final = {"limits": {"memory": "2Gi"}, "requests": {"cpu": "100m", "memory": "256Mi", "ephemeral-storage": "64Mi"}}
 POD_SECURITY: Final = {
     "fsGroup": USER,
     "runAsGroup": USER,

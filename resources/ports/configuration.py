@@ -30,8 +30,8 @@ class SizeLimits(Struct, frozen=True):
 
 SET_LIMITS: Final = SizeLimits(replicas=10_000, pods=100_000, cliques=10_000, bytes=1_500_000)
 NAMESPACE_LIMITS: Final = SizeLimits(replicas=10_000, pods=100_000, cliques=10_000, bytes=32_000_000)
-"""With so many pods and PodCliques `engine run` holds 900 MiB: 5.6 KiB for each pod, 26 KiB for each PodClique with its PodGang and
-Service. Two namespaces may have the 150 000 pods of the largest cluster that Kubernetes supports."""
+"""With so many pods and PodCliques, however they are grouped, `engine run` takes less than the memory limit of an installation, as
+`engine.memory_budget` counts it. Two namespaces may have the 150 000 pods of the largest cluster that Kubernetes supports."""
 
 
 class WorkloadLimits(Struct, frozen=True):

@@ -22,7 +22,7 @@ OTHERS: Final[Mapping[str, Any]] = {
     "cronJob.timeout": "90s",
     "image.pullPolicy": "Always",
     "imagePullSecrets": [{"name": "registry"}],
-    "resources": {"limits": {"memory": "2Gi"}},
+    "resources": {"limits": {"memory": "3Gi"}},
     "tolerations": [{"key": "gpu", "operator": "Exists"}],
     "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}},
     "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],

@@ -5,8 +5,10 @@ from msgspec.structs import replace
 from engine.plan import Plan
 from engine.verb import Verb
 from resources.base import kinds
+from resources.children import pod
 from resources.ports.configuration import SET_LIMITS, WorkloadLimits
 from tests.builders import clique, group, podcliqueset
+from tests.counting import counted
 from tests.laws.toy import CONFIGURATION, Toy
 
 TOO_MANY = 40_000
@@ -29,10 +31,13 @@ def test_a_gang_that_is_too_large_is_not_created_nor_are_its_pods_and_the_reason
     cluster.configuration = UNLIMITED
     cluster.put(podcliqueset("web", clique("worker", TOO_MANY)))
 
-    plan = plan_of(cluster)
+    with counted({"pods made": pod._new_pod}) as calls:
+        plan = plan_of(cluster)
 
     assert (made(plan, "PodGang"), made(plan, "Pod")) == (0, 0)
+    assert sum(wait.id.kind == "Pod" for wait in plan.blocked) == TOO_MANY
     (gang,) = [wait for wait in plan.blocked if wait.id.kind == "PodGang"]
+    assert calls["pods made"] == 0
     assert f"its {TOO_MANY} pods take" in gang.why and "an API server stores at most 1.5 MiB of one object" in gang.why
     (alarm,) = plan.alarms
     assert (alarm.reason, alarm.blocking) == ("PodGangTooLarge", True) and gang.why in alarm.text
