@@ -168,9 +168,10 @@ async def _is_empty(admin: KubernetesClient) -> bool:
 
 
 async def says(admin: KubernetesClient, gang: str, reason: str) -> bool:
-    """Whether the condition `Scheduled` of a PodGang has that reason."""
-    status = (await admin.get(kinds.PODGANG, NAMESPACE, gang)).get("status") or {}
-    return any(each["type"] == "Scheduled" and each["reason"] == reason for each in status.get("conditions", ()))
+    """Whether there is a PodGang of that name whose condition `Scheduled` has that reason."""
+    gangs = [body for body in (await admin.list(kinds.PODGANG, NAMESPACE)).items if body["metadata"]["name"] == gang]
+    conditions = [each for body in gangs for each in (body.get("status") or {}).get("conditions", ())]
+    return any(each["type"] == "Scheduled" and each["reason"] == reason for each in conditions)
 
 
 def is_gated(pod: Body) -> bool:
