@@ -1,6 +1,7 @@
 """RunObstacle: one reason for which one object does not run."""
 
 import shlex
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -36,11 +37,12 @@ def explaining(word: str, id_name: str, namespace: str) -> str:
     return command("engine", "why", f"{word}/{id_name}", "-n", namespace)
 
 
-def completing(gang: Live) -> str:
-    """The commands that complete a PodGang whose cliques were scaled below their minimum; empty if none was."""
-    missing = shortfalls(gang.body).items()
-    commands = (command("kubectl", "scale", f"pclq/{name}", "-n", gang.id.namespace, f"--replicas={least}") for name, (_, least) in missing)
-    return "; ".join(commands)
+def completing(gang: Live, counts: Mapping[str, int]) -> str:
+    """The commands that complete a PodGang whose cliques were scaled below what counts for each pod group; empty if none was."""
+    missing = (name for name, (listed, _) in shortfalls(gang.body).items() if listed < counts[name])
+    return "; ".join(
+        command("kubectl", "scale", f"pclq/{name}", "-n", gang.id.namespace, f"--replicas={counts[name]}") for name in missing
+    )
 
 
 def pod_obstacle_of(pod: PodFacts, reason: str, text: str, advice: str = "") -> RunObstacle:

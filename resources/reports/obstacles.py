@@ -13,11 +13,12 @@ from engine.plan import Plan
 from engine.reason import Reason
 from resources.base import kinds, labels
 from resources.base.fields import mapping
+from resources.model.gang_scheduling import whole_gang_schedulers
 from resources.model.pod_facts import PodFacts
 from resources.ports.configuration import Configuration
 from resources.reports.obstacle import RunObstacle, completing, explaining
 from resources.reports.pod_obstacles import pod_obstacle
-from resources.reports.set_pods import SetPods
+from resources.reports.set_pods import SetPods, minimums
 from resources.reports.summary import WaitSince, unchanged_since, waits_of
 from resources.status.podcliqueset import last_updated_replica
 from resources.status.update import is_in_progress
@@ -45,12 +46,9 @@ class Standstill(Struct, frozen=True):
         return not (self.obstacles or self.waits)
 
 
-def standstill(observed: Observed, plan: Plan, id: ResourceId, now: datetime, unlisted: Iterable[str] = ()) -> Standstill:
-    """What keeps an object of a set, or the set itself, from running.
-
-    `plan` is the plan of the next pass for the set; kinds in `unlisted` could not be listed, so that no object of them is called missing.
-    """
-    pods = SetPods.of(observed, unlisted)
+def standstill(pods: SetPods, plan: Plan, id: ResourceId, now: datetime) -> Standstill:
+    """What keeps an object of a set, or the set itself, from running. `plan` is the plan of the next pass for the set."""
+    observed = pods.observed
     if id.kind == kinds.POD.name:
         pod = pods.by_name.get(id.name)
         return Standstill(tuple(_present(pods, [pod] if pod else [], now)))
@@ -60,9 +58,10 @@ def standstill(observed: Observed, plan: Plan, id: ResourceId, now: datetime, un
     return Standstill(obstacles, tuple(wait for wait in waits if wait.id != id))
 
 
-def unknown_kinds(world: World, configuration: Configuration) -> frozenset[str]:
-    """The kinds of which not all objects are observed: without fabrics, only the claims of the sets are listed."""
-    return frozenset(world.incomplete) | (frozenset() if configuration.fabrics else {kinds.RESOURCE_CLAIM.name})
+def pods_of(observed: Observed, world: World, configuration: Configuration) -> SetPods:
+    """The pods of a set. Of kinds of which not all objects are observed, none is called missing: without fabrics, so are claims."""
+    unlisted = {*world.incomplete, *(() if configuration.fabrics else (kinds.RESOURCE_CLAIM.name,))}
+    return SetPods.of(observed, unlisted, whole_gang_schedulers(configuration))
 
 
 def advised(waits: Iterable[WaitSince], pods: SetPods, now: datetime) -> tuple[WaitSince, ...]:
@@ -116,12 +115,14 @@ def _belongs(observed: Observed, wait: WaitSince, id: ResourceId) -> bool:
 def _gang_obstacles(pods: SetPods, observed: Observed, id: ResourceId) -> Iterator[RunObstacle]:
     """If the object is a PodGang: its pod groups with fewer scheduled pods than their minimum."""
     live = observed.find(id) if id.kind == kinds.PODGANG.name else None
+    if live is None:
+        return
+    needed, least = pods.needed(live), minimums(live)
     for name, (scheduled, minimum) in pods.lacking(live).items():
         text = f"pod group {name}: {scheduled} of at least {minimum} pods scheduled, {len(pods.by_clique.get(name, ()))} exist"
-        advice = live is not None and completing(live)
-        yield RunObstacle(
-            id, "BelowMinimum", text, unchanged_since(live) if live else None, advice or explaining("pclq", name, id.namespace)
-        )
+        # If all that its scheduler needs have nodes, more pods are what is missing.
+        advice = completing(live, least if scheduled >= needed[name] else needed) or explaining("pclq", name, id.namespace)
+        yield RunObstacle(id, "BelowMinimum", text, unchanged_since(live), advice)
 
 
 def _update_obstacles(

@@ -119,9 +119,9 @@ def _unscheduled(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
 
 
 def _completing(pods: SetPods, gang: str) -> str:
-    """The command that completes a gang; empty if no clique of it was scaled below its minimum."""
+    """The command that completes a gang; empty if no clique of it was scaled below what its scheduler needs."""
     live = pods.reference(kinds.PODGANG, gang)
-    return completing(live) if live is not None else ""
+    return completing(live, pods.needed(live)) if live is not None else ""
 
 
 def _missing_claims(pods: SetPods, pod: PodFacts) -> Iterator[str]:

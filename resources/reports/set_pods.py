@@ -8,6 +8,7 @@ from engine.ids import Kind
 from engine.observed import Live, Observed
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
+from resources.model.gang_scheduling import shortfalls
 from resources.model.pod_facts import PodFacts, facts_of
 from resources.reports.summary import lives_of
 
@@ -21,18 +22,21 @@ class SetPods(Struct, frozen=True, eq=False):
     by_name: Mapping[str, PodFacts]
     by_clique: Mapping[str, tuple[PodFacts, ...]]
     """Name of the PodClique -> its pods."""
-    unlisted: frozenset[str]
+    unlisted: frozenset[str] = frozenset()
     """The kinds that could not be listed."""
+    of_whole_gangs: frozenset[str] = frozenset()
+    """The schedulers that place a gang only with the minimum of each pod group, also if the gang lists fewer."""
 
     @classmethod
-    def of(cls, observed: Observed, unlisted: Iterable[str] = ()) -> "SetPods":
+    def of(cls, observed: Observed, unlisted: Iterable[str] = (), of_whole_gangs: Iterable[str] = ()) -> "SetPods":
         """The pods of a set."""
         facts = tuple(facts_of(live) for live in lives_of(observed, kinds.POD.name))
         by_clique: dict[str, list[PodFacts]] = {}
         for pod in facts:
             by_clique.setdefault(pod.live.labels.get(labels.PODCLIQUE, ""), []).append(pod)
         frozen = {name: tuple(listed) for name, listed in by_clique.items()}
-        return cls(observed, facts, {pod.name: pod for pod in facts}, frozen, frozenset(unlisted))
+        by_name = {pod.name: pod for pod in facts}
+        return cls(observed, facts, by_name, frozen, frozenset(unlisted), frozenset(of_whole_gangs))
 
     def reference(self, kind: Kind, name: str) -> Live | None:
         """An object of that kind in the set's namespace that the set owns or refers to; None if it does not exist."""
@@ -40,8 +44,19 @@ class SetPods(Struct, frozen=True, eq=False):
         return self.observed.references.objects.get(id) or self.observed.find(id)
 
     def incomplete(self, gang: Live | None) -> Mapping[str, tuple[int, int]]:
-        """Pod group of a PodGang -> the numbers of its pods and of its minimum, for those with fewer than that."""
-        return _below({name: len(self.by_clique.get(name, ())) for name in minimums(gang)}, minimums(gang))
+        """Pod group of a PodGang -> the numbers of its pods and of those that it needs, for those with fewer than that."""
+        needed = self.needed(gang)
+        return _below({name: len(self.by_clique.get(name, ())) for name in needed}, needed)
+
+    def needed(self, gang: Live | None) -> Mapping[str, int]:
+        """Pod group of a PodGang -> the pods without which its scheduler places none: its minimum, or those that it lists if they are fewer
+
+        and the scheduler goes by that (a user has scaled its clique below the minimum).
+        """
+        least = minimums(gang)
+        if gang is None or gang.labels.get(labels.SCHEDULER_NAME) in self.of_whole_gangs:
+            return least
+        return {**least, **{name: listed for name, (listed, _) in shortfalls(gang.body).items()}}
 
     def lacking(self, gang: Live | None) -> Mapping[str, tuple[int, int]]:
         """Pod group of a PodGang -> the numbers of its scheduled pods and of its minimum, for those with fewer than that."""

@@ -14,12 +14,11 @@ from engine.report.printable import counted
 from resources.base import kinds
 from resources.base.fields import count, mapping
 from resources.base.labels import SET_OF_POD
-from resources.model.gang_scheduling import shortfalls
 from resources.model.pod_facts import PodFacts, facts_of
 from resources.placement.gang_room import GangRoom
 from resources.ports.checks import Diagnosis
 from resources.reports.graph_summary import GraphSummary
-from resources.reports.set_pods import SetPods, minimums
+from resources.reports.set_pods import SetPods
 from resources.reports.summary import GangSummary, WorkloadSummary, lives_of
 
 REQUIRED_LEVEL: Final = ("spec", "topologyConstraint", "packConstraint", "required")
@@ -51,11 +50,10 @@ class WaitingGang(Struct, frozen=True, eq=False):
 
 def waiting_gangs(pods: SetPods) -> Iterator[WaitingGang]:
     """The gangs of a set that wait for room, by name. One of which pods are missing does not: no room would help it."""
-    gangs = lives_of(pods.observed, kinds.PODGANG.name)
-    for gang in (gang for gang in gangs if not shortfalls(gang.body)):
+    for gang in lives_of(pods.observed, kinds.PODGANG.name):
         placed: list[str] = []
         lacking: list[PodFacts] = []
-        least = minimums(gang)
+        least = pods.needed(gang)
         serving = {clique: [pod for pod in pods.by_clique.get(clique, ()) if pod.serving] for clique in least}
         if any(len(serving[clique]) < minimum for clique, minimum in least.items()):
             continue

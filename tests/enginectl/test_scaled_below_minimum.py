@@ -13,6 +13,8 @@ from tests.builders import clique, podcliqueset
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 from tests.enginectl.conftest import cluster
+from tests.enginectl.test_room import CAPACITY
+from tests.enginectl.test_waiting_gangs import gang, sync_until_refused
 
 VOLCANO = "apiVersion: operator.config.grove.io/v1alpha1\nkind: OperatorConfiguration\nscheduler: {profiles: [{name: volcano}]}\n"
 
@@ -68,3 +70,22 @@ def test_where_pods_are_placed_one_by_one_its_new_pods_start(box: Box, engine: E
     file = manifest(tmp_path, "x:2")
     assert engine("diff", "-f", file).code == engine("sync", "-f", file).code == Exit.DONE
     assert placed(box) == [True, True]
+
+
+def test_where_kube_scheduler_schedules_gangs_its_pods_wait_for_room_and_not_for_others(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster(tmp_path, ACTORS, ActorOptions(nodes=1, termination=0.0, capacity=CAPACITY, gangs=True)) as box:
+        monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+        sync_until_refused(box, engine, gang(tmp_path, "one", 3))
+        box.change(PODCLIQUE, "one-0-a", {"spec": {"replicas": 2}})
+        assert engine("sync", "--timeout", "20s").code == Exit.STUCK
+        for asked in (("status", "one"), ("why", "podgang/one-0"), ("why", f"pod/{box.names(POD)[0]}")):
+            said = engine(*asked).out
+            assert "0 of its minimum of 2 pods are on nodes, 1 of the other 2 has room" in said and "kubectl scale" not in said, said
+
+        box.change(PODCLIQUE, "one-0-a", {"spec": {"replicas": 1}})
+        assert engine("sync").code == Exit.DONE and placed(box) == [True]
+        said = engine("why", "podgang/one-0").out
+        assert "it does not run (BelowMinimum): pod group one-0-a: 1 of at least 3 pods scheduled, 1 exist" in said
+        assert "do: kubectl scale pclq/one-0-a -n default --replicas=3" in said

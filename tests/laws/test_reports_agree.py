@@ -29,8 +29,9 @@ def test_agreement_a_set_waits_for_the_same_in_both_and_what_is_not_ready_is_exp
     plans = {plan.root: plan for plan in toy.plans_of(world)}
     for observed in world.roots:
         root, plan = observed.root.id, plans[observed.root.id]
-        whole = standstill(observed, plan, root, toy.now)
-        waits = advised(summary(observed, plan).waits, SetPods.of(observed), toy.now)
+        pods = SetPods.of(observed)
+        whole = standstill(pods, plan, root, toy.now)
+        waits = advised(summary(observed, plan).waits, pods, toy.now)
         expected = tuple(wait for wait in waits if wait.id != root)
         assert tuple(sorted(whole.waits, key=repr)) == tuple(sorted(expected, key=repr))
         if state_of(observed, plan) in AT_REST:
@@ -38,7 +39,7 @@ def test_agreement_a_set_waits_for_the_same_in_both_and_what_is_not_ready_is_exp
         for pod in map(facts_of, lives_of(observed, kinds.POD.name)):
             is_well = (pod.ready and not pod.terminating) or (pod.completed and not pod.terminating)
             for id in (pod.live.id, *_of_pod(root.namespace, pod.live.labels)):
-                found = [obstacle for obstacle in standstill(observed, plan, id, toy.now).obstacles if obstacle.about == pod.live.id]
+                found = [obstacle for obstacle in standstill(pods, plan, id, toy.now).obstacles if obstacle.about == pod.live.id]
                 assert bool(found) is not is_well, (id, found)
                 assert all(obstacle.text and obstacle.since for obstacle in found)
 

@@ -43,7 +43,7 @@ from resources.preview.shown import gang_notices
 from resources.registry import BLUEPRINTS
 from resources.reports.explanation import Explanation, explain
 from resources.reports.graph_summary import GraphSummary
-from resources.reports.obstacles import Standstill, standstill, unknown_kinds
+from resources.reports.obstacles import Standstill, pods_of, standstill
 from resources.reports.provenance import Sources, provenance
 from resources.reports.summary import WorkloadSummary
 from resources.reports.waiting_gangs import graph_with_room, with_room
@@ -228,12 +228,11 @@ def standstill_of(
     """What keeps the object from running, in the sets that own it or, for a graph, of which it consists."""
     plans = {plan.root: plan for plan in result.planned.plans}
     standstills: list[Standstill] = []
-    unlisted = unknown_kinds(result.world, configuration)
     for observed in result.world.roots:
         root = observed.root.id
         if root.kind == kinds.PODCLIQUESET.name and root in plans and (root in explanation.roots or root in nested):
             about = root if root in nested else explanation.id
-            standstills.append(standstill(observed, plans[root], about, result.now, unlisted))
+            standstills.append(standstill(pods_of(observed, result.world, configuration), plans[root], about, result.now))
     obstacles = tuple(obstacle for each in standstills for obstacle in each.obstacles)
     return Standstill(obstacles, () if nested else tuple(wait for each in standstills for wait in each.waits))
 

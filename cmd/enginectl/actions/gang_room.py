@@ -23,8 +23,7 @@ from resources.ports.checks import Diagnosis
 from resources.ports.configuration import Configuration
 from resources.preview.domain_places import domain_templates, places_of, slots_in
 from resources.preview.forecasting import Needs, RoomNeeds
-from resources.reports.obstacles import unknown_kinds
-from resources.reports.set_pods import SetPods
+from resources.reports.obstacles import pods_of
 from resources.reports.waiting_gangs import WaitingGang, diagnosis, unready_groups, waiting_gangs, waiting_groups
 
 RECORDED: Final = "a record of a cluster may lack nodes and pods"
@@ -63,9 +62,8 @@ async def waiting_for_room(
 
 
 def _gangs(result: Pass[Configuration], roots: Collection[ResourceId], configuration: Configuration) -> list[WaitingGang]:
-    unlisted = unknown_kinds(result.world, configuration)
     of_sets = (each for each in result.world.roots if each.root.id.kind == kinds.PODCLIQUESET.name and each.root.id in roots)
-    sets = (SetPods.of(observed, unlisted) for observed in of_sets)
+    sets = (pods_of(observed, result.world, configuration) for observed in of_sets)
     return list(islice((gang for pods in sets for gang in waiting_gangs(pods)), MOST))
 
 

@@ -15,8 +15,7 @@ from resources.domains.status import domain_statuses
 from resources.ports.configuration import Configuration
 from resources.reports.binding_summary import BindingSummary, binding_summary
 from resources.reports.graph_summary import GraphSummary
-from resources.reports.obstacles import advised, unknown_kinds
-from resources.reports.set_pods import SetPods
+from resources.reports.obstacles import advised, pods_of
 from resources.reports.summary import WorkloadSummary, summary
 
 
@@ -57,4 +56,4 @@ def workload(observed: Observed, plan: Plan, result: Pass[Configuration], config
     whole = summary(observed, plan, domain_statuses(observed, plan, configuration))
     if not whole.waits:
         return whole
-    return replace(whole, waits=advised(whole.waits, SetPods.of(observed, unknown_kinds(result.world, configuration)), result.now))
+    return replace(whole, waits=advised(whole.waits, pods_of(observed, result.world, configuration), result.now))

@@ -29,7 +29,7 @@ def of(toy: Rack, kind: str, name: str, unlisted: tuple[str, ...] = ()) -> Stand
     (observed,) = [observed for observed in world.roots if observed.root.id == DEMO]
     (plan,) = [plan for plan in toy.plans_of(world) if plan.root == DEMO]
     (id,) = [id for id in toy.objects if (id.kind, id.name) == (kind, name)]
-    return standstill(observed, plan, id, toy.now, unlisted)
+    return standstill(SetPods.of(observed, unlisted), plan, id, toy.now)
 
 
 def pod_of(toy: Rack, podclique: str) -> ResourceId:
@@ -326,13 +326,13 @@ def test_an_update_that_min_available_stops_says_what_to_do() -> None:
     toy = up(podcliqueset("demo", clique("w", 2)))
     world = toy.world()
     (observed,), (plan,) = world.roots, toy.plans_of(world)
-    podclique = kinds.PODCLIQUE.id("default", "demo-0-w")
+    pods, podclique = SetPods.of(observed), kinds.PODCLIQUE.id("default", "demo-0-w")
     stopped = replace(plan, pending=(Wait(podclique, "1 of 2 pods are outdated", reason=Reason.MIN_AVAILABLE),))
 
     for id in (podclique, DEMO):
-        (obstacle,) = standstill(observed, stopped, id, toy.now).obstacles
+        (obstacle,) = standstill(pods, stopped, id, toy.now).obstacles
         assert (obstacle.about, obstacle.reason) == (podclique, "MinAvailable") and "more replicas than minAvailable" in obstacle.advice
-    assert [wait.id for wait in standstill(observed, stopped, kinds.PODGANG.id("default", "demo-0"), toy.now).waits] == [podclique]
+    assert [wait.id for wait in standstill(pods, stopped, kinds.PODGANG.id("default", "demo-0"), toy.now).waits] == [podclique]
 
 
 def test_pods_that_cannot_be_created_yet_are_what_their_clique_waits_for() -> None:
