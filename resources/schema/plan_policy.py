@@ -5,7 +5,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from resources.schema.issues import Issue, duplicates, rejection
+from resources.schema.issues import ErrorType, Issue, Rejected, duplicates, rejection
+from resources.schema.unknown_fields import nearest_field, with_suggestion
 from resources.schema.wire import Opaque, Seq, Wire, broken
 
 GROUP: Final = "engine.grove.io"
@@ -103,12 +104,16 @@ class PlanPolicy(Wire):
 
 
 def plan_policy(body: Any) -> PlanPolicy:
-    """The policy of a document. Raises `Rejected` with every issue that does not depend on the meaning of expressions."""
+    """The policy of a document. Raises `Rejected` with every issue that does not depend on the meaning of expressions.
+
+    A field that does not exist is named with the nearest one.
+    """
     try:
-        policy = PlanPolicy.model_validate(body)
+        return PlanPolicy.model_validate(body)
     except ValidationError as error:
-        raise rejection(error) from None
-    return policy
+        issues = rejection(error).issues
+    named = (with_suggestion(each, nearest_field(each.path, PlanPolicy)) if each.type is ErrorType.UNKNOWN else each for each in issues)
+    raise Rejected(named)
 
 
 def repeated_names(policy: PlanPolicy) -> tuple[Issue, ...]:

@@ -174,6 +174,24 @@ def test_a_number_beyond_64_bits_is_a_float_as_in_every_manifest(engine: Engine,
     assert [fits.code, exceeded.code] == [Exit.DONE, Exit.DENIED]
 
 
+def test_all_faults_of_all_documents_are_told_with_the_nearest_known_names(engine: Engine, tmp_path: Path) -> None:
+    head = "apiVersion: engine.grove.io/v1alpha1\nkind: PlanPolicy\n"
+    one = f"{head}metadata: {{nmae: one}}\nspec: {{parms: {{}}, validations: [{{name: a, expresion: 'true', message: m}}]}}\n"
+    two = "apiVersion: engine.grove.io/v1alpha1\nkind: PlanPolcy\nmetadata: {name: two}\n"
+    (tmp_path / "p.yaml").write_text(f"{one}---\n{two}")
+
+    answer = engine(*OFFLINE, "--policy", tmp_path / "p.yaml")
+
+    assert answer.code == Exit.FAILED
+    for told in (
+        "p.yaml:3: metadata.nmae: unknown field: did you mean name?",
+        "p.yaml:4: spec.parms: unknown field: did you mean params?",
+        "p.yaml:4: spec.validations[0].expresion: unknown field: did you mean expression?",
+        "p.yaml:6: PlanPolcy is no PlanPolicy of engine.grove.io/v1alpha1; did you mean PlanPolicy?",
+    ):
+        assert told in answer.err, answer.err
+
+
 def test_two_policies_of_one_name_are_refused(engine: Engine, written: Any) -> None:
     answer = engine(*OFFLINE, "--policy", written(policy(FEW), policy(FEW)))
 

@@ -12,6 +12,7 @@ from enginectl.input.manifest_files import Manifest, read_manifests, refuse
 from enginectl.input.roots import faults_by_line
 from resources.schema.issues import ErrorType, Issue, Rejected
 from resources.schema.plan_policy import API_VERSION, GROUP, KIND, PlanPolicy, RuleScope, plan_policy, repeated_names
+from resources.schema.unknown_fields import question
 
 BOOL, STRING = "BOOL", "STRING"
 """What the values of expressions must be."""
@@ -44,7 +45,9 @@ def load_policies(paths: Sequence[Path], *, remote: bool = False) -> tuple[PlanP
     from enginectl.base.extras import require_policies
 
     require_policies()
-    loaded = [(manifest, _read(manifest)) for manifest in read_manifests(paths, remote=remote)]
+    read = [(manifest, _read(manifest)) for manifest in read_manifests(paths, remote=remote)]
+    refuse([fault for _, policy in read if not isinstance(policy, PlanPolicy) for fault in policy])
+    loaded = [(manifest, policy) for manifest, policy in read if isinstance(policy, PlanPolicy)]
     if not loaded:
         raise InputError(f"{printable(', '.join(map(str, paths)))}: there is no {KIND} in it")
     _refuse_repeated(loaded)
@@ -75,18 +78,17 @@ def load_waivers(texts: Sequence[str], policies: Sequence[PlanPolicy]) -> Mappin
     return waivers
 
 
-def _read(manifest: Manifest) -> PlanPolicy:
-    """The policy in a document. Raises `InputError` with everything that is wrong with it."""
+def _read(manifest: Manifest) -> PlanPolicy | Sequence[str]:
+    """The policy in a document, or everything that is wrong with it but for its expressions."""
     group, kind = manifest.group_kind
     if (group, kind) != (GROUP, KIND):
-        raise InputError(f"{manifest.place()}: {clipped(kind, 80)} is no {KIND} of {API_VERSION}")
+        return [f"{manifest.place()}: {clipped(kind, 80)} is no {KIND} of {API_VERSION}{question([kind], [KIND])}"]
     if manifest.body["apiVersion"] != API_VERSION:
-        raise InputError(f"{manifest.place('apiVersion')}: {KIND} is supported as {API_VERSION} only")
+        return [f"{manifest.place('apiVersion')}: {KIND} is supported as {API_VERSION} only"]
     try:
         return plan_policy(manifest.body)
     except Rejected as rejected:
-        refuse(faults_by_line(manifest, rejected.issues))
-        raise
+        return faults_by_line(manifest, rejected.issues)
 
 
 def _refuse_repeated(loaded: Iterable[tuple[Manifest, PlanPolicy]]) -> None:
