@@ -233,20 +233,31 @@ class _Simulation(Generic[C]):
         return planned, [plan for plan in executable(world, planned) if plan.operations]
 
     def _execute(self, chosen: Iterable[Plan]) -> dict[ResourceId, tuple[Operation, ...]]:
-        """Make the calls of these plans. Returns those that succeed, by root: of roots that need one name the first gets it."""
+        """Make the calls of these plans. Returns those that succeed, by root: of roots that need one name the first gets it.
+
+        What would have the object as its owner that could not be created is not created either.
+        """
         made: dict[ResourceId, tuple[Operation, ...]] = {}
         for plan in chosen:
             taken: set[ResourceId] = set()
+            ownerless: set[ResourceId] = set()
             for operation in plan.operations:
                 existing = self.store.find(operation.id)
                 if isinstance(operation, Create) and existing is not None and existing.controller is not None:
                     taken.add(operation.id)
                     continue
+                if (
+                    taken
+                    and isinstance(operation, Create)
+                    and not (taken | ownerless).isdisjoint(each.owner.id for each in operation.owners)
+                ):
+                    ownerless.add(operation.id)
+                    continue
                 self.model.sent(plan.root, operation, existing)
                 self.store.execute(operation)
             if taken:
                 self.foreign[plan.root] = (*self.foreign.get(plan.root, ()), *sorted(taken))
-            made[plan.root] = tuple(each for each in plan.operations if each.id not in taken) if taken else plan.operations
+            made[plan.root] = tuple(each for each in plan.operations if each.id not in taken | ownerless) if taken else plan.operations
         return made
 
     def _move_on(self, planned: Plans) -> bool:

@@ -96,9 +96,9 @@ def stages(text: str) -> int:
     return sum(line.startswith("  stage ") for line in text.splitlines())
 
 
-def written(folder: Path, body: dict[str, Any]) -> Path:
+def written(folder: Path, body: dict[str, Any], name: str = "set.yaml") -> Path:
     """A file with this manifest."""
-    file = folder / "set.yaml"
+    file = folder / name
     file.write_text(yaml.safe_dump(body))
     return file
 
@@ -115,3 +115,13 @@ def test_a_pod_that_goes_at_once_leaves_its_name_to_the_next_one_as_the_forecast
     applied = Counter(each["verb"] for each in done.document["results"] if each["verb"] != "status")
     assert shown.document["forecast"]["operations"] == {**dict.fromkeys(shown.document["forecast"]["operations"], 0), **applied}
     assert applied["patch"] == 2  # The set and the PodClique: the PodGang still names the same pods.
+
+
+def test_two_sets_of_one_file_that_need_one_name_restart_nothing_and_one_is_refused_by_it(engine: Engine, tmp_path: Path) -> None:
+    for name, set_, clique_ in (("one.yaml", "a", "0-b"), ("two.yaml", "a-0", "b")):
+        written(tmp_path, podcliqueset(set_, clique(clique_)), name)
+
+    answer = engine("diff", "-f", tmp_path, "--against", "empty")
+
+    assert answer.code == Exit.STUCK and "1 pod added; " in answer.out and "restarted" not in answer.out, answer.out
+    assert "NameConflict: PodClique default/a-0-0-b already exists but is not controlled by PodCliqueSet default/a-0" in answer.out
