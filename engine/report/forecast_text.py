@@ -247,10 +247,12 @@ def _left_text(wait: Wait) -> str:
 
 
 def conclusion(forecast: Forecast) -> Iterator[Line]:
-    """What the forecast assumes, and how long it takes, if anything follows the first pass; and which pods may not fit."""
+    """What the forecast assumes, and how long it takes, if anything follows the first pass or is done to pods; and which may not fit."""
     following = (operation for each in forecast.passes if each.after for listed in each.operations.values() for operation in listed)
-    if any(operation.verb in DISTINCTIVE for operation in following):
+    has_more = any(operation.verb in DISTINCTIVE for operation in following)
+    if has_more:
         yield from duration_lines(forecast)
+    if has_more or (forecast.effects and any(map(_is_write, forecast.operations()))):
         yield from assumption_lines(forecast)
     yield from room_lines(forecast)
 

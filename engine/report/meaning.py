@@ -119,8 +119,9 @@ def _signs(root: RootReport, forecast: Forecast | None) -> Iterator[str]:
     if root.error or root.problems:
         yield "INVALID" if root.problems else "FAILED"
     emphasis = EMPHASIS.get(forecast.end_of(root.root)) if forecast is not None else None
-    if emphasis:
-        yield emphasis
+    if emphasis and forecast is not None:
+        was_before = emphasis == "STUCK" and not (root.blocked or forecast.has_operations(root.root) or forecast.is_blocked(root.root))
+        yield f"still {emphasis}" if was_before else emphasis
     elif root.blocked:
         yield "BLOCKED"
 

@@ -67,7 +67,7 @@ def test_diff_and_sync_say_that_a_group_waits_and_why_as_of_a_set(waiting: tuple
     one, two = (written(tmp_path, f"{count}.yaml", replicas=count, annotations=WITHOUT_GROVE) for count in (1, 2))
     for words in (("diff",), ("diff", "-f", two)):
         shown = engine(*words)
-        assert shown.code == Exit.DONE and "default/llm: no changes, STUCK" in shown.out, shown
+        assert shown.code == Exit.DONE and "default/llm: no changes, still STUCK" in shown.out, shown
         assert "pending  PodGroup/llm-decode-1         Unschedulable: " in shown.out and "No changes: 2 pending." in shown.out
     (graph,) = engine("status", "-o", "json").document["graphs"]
     assert "PodGroup" in str(graph["waits"]) and "minCount (2)" in str(graph["waits"]), graph

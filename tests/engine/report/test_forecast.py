@@ -81,6 +81,20 @@ def test_nothing_is_said_if_nothing_follows() -> None:
     assert lines(forecast_of([FIRST])) == ["Plan: 1 to delete."]
 
 
+def test_what_one_pass_does_to_pods_is_assumed_too() -> None:
+    text = lines(forecast_of([FIRST], effects=Effects({"pods restarted": 1})))
+
+    assert text[-1] == "This assumes that every new pod is scheduled and becomes ready."
+
+
+def test_a_root_that_was_stuck_before_and_for_which_nothing_is_done_is_still_stuck() -> None:
+    waits = Plan(ROOT, pending=(Wait(pod("p"), "it is not ready"),))
+
+    first, *_ = text(replace(report_of(), forecast=forecast_of([], plan=waits)))
+
+    assert first.text == "default/simple: no changes, still STUCK"
+
+
 def test_a_stage_after_a_long_time_says_when() -> None:
     forecast = forecast_of([FIRST], [operation(Verb.CREATE, pod("one"))])
     late = replace(forecast, passes=(forecast.passes[0], replace(forecast.passes[1], after=timedelta(hours=4))))

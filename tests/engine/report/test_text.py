@@ -267,6 +267,15 @@ def test_verbose_lists_everything() -> None:
     assert text_of(report_of(*pods), verbose=True).count("\n  + create ") == ROWS * 2
 
 
+def test_an_object_that_blocks_two_workloads_counts_twice_and_once_for_a_graph_and_its_set() -> None:
+    quota = Wait(ResourceId("", "ResourceQuota", "default", "team"), "it is used up", blocked=True)
+    graph = ResourceId("nvidia.com", "DynamoGraphDeployment", "default", ROOT.name)
+    other = ROOT._replace(name="other")
+    report = compose([Plan(root, deferred=(quota,)) for root in (ROOT, graph, other)], lambda root, child: "")
+
+    assert text_of(report).splitlines()[-1] == "No changes: 2 blocked."
+
+
 def test_a_thousand_roots_are_cut_and_the_rest_counted_with_deletes_and_what_is_blocked_first() -> None:
     plans = [
         Plan(ROOT._replace(name=f"set-{i}"), (operation(Verb.DELETE if i == 900 else Verb.CREATE, pod(f"set-{i}-a")),)) for i in range(1000)
@@ -339,7 +348,8 @@ def test_a_new_nested_root_has_the_note_about_names_only_if_its_root_exists() ->
 
 def test_an_object_that_a_root_and_its_nested_root_wait_for_is_counted_once() -> None:
     waits = (Wait(pod("a"), "not ready"),)
-    report = compose([Plan(ROOT, pending=waits), Plan(ROOT._replace(name="b"), pending=(*waits, Wait(pod("b"), "not ready")))], replica_of)
+    graph = ROOT._replace(group="nvidia.com", kind="DynamoGraphDeployment")
+    report = compose([Plan(ROOT, pending=waits), Plan(graph, pending=(*waits, Wait(pod("b"), "not ready")))], replica_of)
 
     assert text_of(report).endswith("No changes: 2 pending.")
 
