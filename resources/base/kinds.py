@@ -68,7 +68,7 @@ KAI_TOPOLOGY: Final = Kind("kai.scheduler", "v1alpha1", "Topology", "topologies"
 
 OLDER_RESOURCE_VERSIONS: Final = ("v1beta2", "v1beta1")
 """Older versions of resource.k8s.io, the newest first, in which the fields that the engine reads are the same."""
-OLDER: Final = {RESOURCE_CLAIM: OLDER_RESOURCE_VERSIONS, RESOURCE_CLAIM_TEMPLATE: OLDER_RESOURCE_VERSIONS}
+OLDER: Final = dict.fromkeys((RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, DEVICE_CLASS), OLDER_RESOURCE_VERSIONS)
 """Kind -> the versions in which it is read, but never written, on a server without v1."""
 
 OURS: Final = (PODCLIQUESET, PODCLIQUE, SCALING_GROUP, TOPOLOGY_BINDING, PODGANG)

@@ -221,6 +221,8 @@ def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: Gra
     deferred = planned.deferred
     if failure is not None and not deferred:
         deferred = (Wait(graph.id, planned.failure, blocked=True),)
+    if observed.root.uid:
+        deferred = (*deferred, *_paused(graph, planned))
     return Desired(
         graph_of(
             [part(ONLY, [_root(observed, body, status, records(graph, planned.orchestrator, planned.scheduler)), *planned.resources])]
@@ -260,6 +262,15 @@ def _pending(observed: Observed, graph: InferenceGraph, planned: GraphPlan) -> I
     if not all(state.has_room for state in planned.states):
         for group, words in refused_groups(observed.slice(ONLY).objects.values()):
             yield Wait(group.id, clipped(words, LONGEST_ANSWER))
+
+
+def _paused(graph: InferenceGraph, planned: GraphPlan) -> Iterator[Wait]:
+    """The Deployments that somebody has paused: nobody else ends that."""
+    for state in planned.states:
+        if state.is_paused:
+            id = RUNNERS[state.component_kind].id(graph.namespace, state.component_name)
+            command = f"kubectl rollout resume deployment/{id.name} -n {id.namespace}"
+            yield Wait(id, "is paused (`spec.paused`): its controller replaces no pod", blocked=True, to_do=command)
 
 
 def _invalid(observed: Observed, body: Body, problems: tuple[str, ...]) -> Desired:

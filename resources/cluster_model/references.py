@@ -1,7 +1,7 @@
 """What pods need besides room to start, in one forecast: the objects that they name, and the other pods of their gang."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from engine.forecast.store import ForecastStore
@@ -28,10 +28,13 @@ CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 class PodReferences:
     """What pods refer to among the objects of a forecast, and what of it is missing."""
 
-    def __init__(self, fabrics: Iterable[Fabric], listed: Collection[str] = LISTED) -> None:
-        """`listed`: the kinds of objects of which all are known; objects of other kinds are assumed to exist."""
+    def __init__(self, fabrics: Iterable[Fabric], listed: Collection[str] = LISTED, device_classes: Collection[str] | None = None) -> None:
+        """`listed`: the kinds of objects of which all are known; objects of other kinds are assumed to exist.
+
+        `device_classes`: the names of the DeviceClasses that exist; None: they are not known, and assumed to exist.
+        """
         self._fabrics = {fabric.kind.key: fabric for fabric in fabrics}
-        self._listed = frozenset(listed)
+        self._listed, self._device_classes = frozenset(listed), device_classes
         self._promised: set[ResourceId] = set()
         """The templates of claims that drivers make for domains that exist."""
 
@@ -50,10 +53,25 @@ class PodReferences:
         return bool(templates)
 
     def lacks(self, store: ForecastStore, pod: Live) -> tuple[ResourceId, ...]:
-        """The objects that a pod refers to and that do not exist: those of listed kinds, and templates that drivers have still to make."""
+        """The objects that a pod refers to and that do not exist: those of listed kinds, and templates that drivers have still to make.
+
+        Also the DeviceClasses that its claims ask for: until they exist the scheduler places no pod with a claim that has no devices yet.
+        """
         claims = (id for id in claims_of(pod.id.namespace, pod.body.get("spec")) if id.kind in self._listed)
         templates = (id for _, id in _unmade_claims(store, pod) if id.kind in self._listed or id in self._promised)
-        return tuple(dict.fromkeys(id for id in (*templates, *claims) if store.find(id) is None))
+        return tuple(dict.fromkeys(id for id in (*templates, *claims, *self._classes(store, pod)) if store.find(id) is None))
+
+    def _classes(self, store: ForecastStore, pod: Live) -> Iterator[ResourceId]:
+        """The DeviceClasses that do not exist and that the claims of a pod ask for, as they are or as their templates describe them."""
+        if self._device_classes is None or not mapping(pod.body.get("spec")).get("resourceClaims"):
+            return
+        named = (store.find(id) for id in claims_of(pod.id.namespace, pod.body.get("spec")) if id.kind == kinds.RESOURCE_CLAIM.name)
+        made = (store.lives[id] for id in store.dependents(pod.uid) if id.kind == kinds.RESOURCE_CLAIM.name)
+        specs = [each.body.get("spec") for each in (*named, *made) if each is not None and not is_allocated(each)]
+        templates = (store.find(id) for _, id in _unmade_claims(store, pod))
+        specs += [mapping(each.body.get("spec")).get("spec") for each in templates if each is not None]
+        names = (name for spec in specs for name in device_classes_of(spec))
+        yield from (kinds.DEVICE_CLASS.id("", name) for name in names if name not in self._device_classes)
 
     def are_assumed(self, store: ForecastStore, pod: Live) -> bool:
         """Whether a pod refers to an object that is not known to exist."""
@@ -68,10 +86,15 @@ class PodReferences:
         counts = Counter((root, member, lacks) for root, member, pod in pods if (lacks := self.lacks(store, pod)))
         waits: dict[ResourceId, list[Wait]] = {}
         for (root, id, lacks), count in counts.items():
-            missing = ", ".join(f"{id.kind} {id.name}" for id in lacks)
-            why = f"{count} pod{'s' if count > 1 else ''} cannot start: {missing} {'does' if len(lacks) == 1 else 'do'} not exist"
-            waits.setdefault(root, []).append(Wait(id, why, blocked=True, reason=Reason.REFERENCE_MISSING))
+            waits.setdefault(root, []).append(cannot_start(id, count, lacks))
         return {root: tuple(listed) for root, listed in waits.items()}
+
+
+def cannot_start(id: ResourceId, count: int, lacks: Sequence[ResourceId]) -> Wait:
+    """What is said of a PodClique or component with so many pods that refer to these objects, which do not exist."""
+    missing = ", ".join(f"{each.kind} {each.name}" for each in lacks)
+    why = f"{count} pod{'s' if count > 1 else ''} cannot start: {missing} {'does' if len(lacks) == 1 else 'do'} not exist"
+    return Wait(id, why, blocked=True, reason=Reason.REFERENCE_MISSING)
 
 
 class PodSlots:
@@ -147,6 +170,19 @@ class IncompleteGangs:
             lacking = shortfalls(gang.body)
             self._read[gang.id] = gang, lacking
         return lacking
+
+
+def is_allocated(claim: Live) -> bool:
+    """Whether a claim has its devices."""
+    return bool(mapping(claim.body.get("status")).get("allocation"))
+
+
+def device_classes_of(claim_spec: Any) -> Iterator[str]:
+    """The names of the DeviceClasses that the spec of a claim asks for, alternatives included: the scheduler wants all of them to exist."""
+    for request in mappings(mapping(mapping(claim_spec).get("devices")).get("requests")):
+        for each in (request, mapping(request.get("exactly")), *mappings(request.get("firstAvailable"))):
+            if isinstance(name := each.get("deviceClassName"), str) and name:
+                yield name
 
 
 def claim_id(pod: ResourceId, name: str) -> ResourceId:

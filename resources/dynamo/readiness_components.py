@@ -72,6 +72,9 @@ def _of_deployment(graph: InferenceGraph, service: GraphService, find: FindLive)
     live = find(id)
     status = mapping(live.body.get("status")) if live else {}
     detail = _deployment_detail(service, id, live, status)
+    is_paused = live is not None and mapping(live.body.get("spec")).get("paused") is True
+    is_updated = count(status.get("updatedReplicas")) >= count(status.get("replicas"))
+    is_current = live is not None and count(status.get("observedGeneration")) >= live.generation
     return ServiceState(
         service=service.name,
         component_kind=id.kind,
@@ -82,6 +85,7 @@ def _of_deployment(graph: InferenceGraph, service: GraphService, find: FindLive)
         available_replicas=count(status.get("availableReplicas")),
         reason=f"{DEPLOYMENT_NOT_READY}: {detail}" if detail else "",
         exists=live is not None,
+        is_paused=is_paused and bool(detail) and not (is_updated and is_current),
     )
 
 

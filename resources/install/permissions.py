@@ -210,6 +210,7 @@ def _inspection_needs(configuration: Configuration, use: Use) -> Iterator[_Need]
     yield kinds.NAMESPACE, ("get",), ""
     yield kinds.NODE, ("list",), ""
     yield kinds.LIMIT_RANGE, ("list",), ""
+    yield kinds.DEVICE_CLASS, ("list",), ""
     for fabric in configuration.fabrics:
         if fabric.slots is not None:
             yield fabric.slots.inventory_kind, ("list",), ""

@@ -102,6 +102,10 @@ class FirstPass(Struct, frozen=True, eq=False, dict=True):
     """Whether it is of a record of a cluster, or of none: an object that is not in it may exist."""
     component_pods: Mapping[ResourceId, tuple[Live, ...]] = field(default_factory=dict)
     """Component whose pods may wait for claims -> those of the newest template; absent: they were not read."""
+    device_classes: frozenset[str] | None = None
+    """The names of the DeviceClasses that exist; None: they are not known, or no claim asks for one."""
+    forbidden: frozenset[str] = frozenset()
+    """The resources that the user may not list, although this pass would have them."""
     assumes_secrets: bool = False
     """Whether Secrets could not be listed, and are taken to be as they should be."""
 

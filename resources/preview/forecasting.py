@@ -14,7 +14,7 @@ from engine.forecast.forecast import Forecast, ForecastPass
 from engine.forecast.simulation import existing, forecast
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.operation import Create, Operation, WriteStatus
+from engine.operation import Create, Operation, Patch, WriteStatus
 from engine.plan import Plan, changed
 from engine.resource import Body
 from engine.tick import executable
@@ -67,7 +67,8 @@ def model_for(first: FirstPass, room: RoomModel | None = None) -> ModelledCluste
     fabrics = first.configuration.fabrics
     claims = (kinds.RESOURCE_CLAIM.name,) if fabrics else ()
     listed = () if first.is_record else (kinds.RESOURCE_CLAIM_TEMPLATE.name, *claims)
-    return ModelledCluster(fabrics, room, listed, whole_gang_schedulers(first.configuration), first.component_pods)
+    gang_schedulers = whole_gang_schedulers(first.configuration)
+    return ModelledCluster(fabrics, room, listed, gang_schedulers, first.component_pods, first.device_classes)
 
 
 def from_sample(first: FirstPass) -> Forecast | None:
@@ -182,6 +183,17 @@ class Needs(Struct, frozen=True, eq=False):
         return any(fabric.islands is not None for fabric in self.fabrics)
 
 
+def may_have_claims(first: FirstPass) -> bool:
+    """Whether pods may ask for devices: there are claims or templates of some, or a set makes some or wants a domain of a fabric."""
+    references = first.world.references
+    if any(references.of(kind.name) for kind in (kinds.RESOURCE_CLAIM_TEMPLATE, kinds.RESOURCE_CLAIM)):
+        return True
+    sets, groups = first.sets(), scaled_groups(first.world.roots)
+    if any(mapping(mapping(body.get("spec")).get("template")).get("resourceClaimTemplates") for _, body in sets):
+        return True
+    return any(requested_by_sets(sets, fabric, groups) for fabric in first.configuration.fabrics)
+
+
 def needs(first: FirstPass, forecast: Forecast | None = None) -> Needs:
     """The facts that `shown` takes into account for this pass and forecast."""
     sets, groups = first.sets, scaled_groups(first.world.roots)
@@ -200,10 +212,10 @@ def changing_namespaces(first: FirstPass) -> tuple[str, ...]:
 
 
 def creates_components(first: FirstPass, forecast: Forecast | None) -> bool:
-    """Whether Deployments or LeaderWorkerSets are created in this pass or in one that follows."""
+    """Whether Deployments or LeaderWorkerSets are created or changed in this pass or in one that follows."""
     following = forecast.operations() if forecast is not None else ()
     operations = (*(operation for plan in first.planned.plans for operation in plan.operations), *following)
-    return any(isinstance(operation, Create) and is_component(operation.id) for operation in operations)
+    return any(isinstance(operation, Create | Patch) and is_component(operation.id) for operation in operations)
 
 
 def needs_room(first: FirstPass, forecast: Forecast) -> bool:

@@ -312,6 +312,17 @@ def autoscaler_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts
             yield from ((observed.root.id, note) for note in scaling_notes(observed))
 
 
+def kept_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """The finalizers of other programs on objects that are deleted."""
+    if forecast is None:
+        return
+    for observed in first.world.roots:
+        if any(live.finalizers for live in (observed.root, *observed.lives())):
+            from resources.preview.kept import kept_notes  # A preview of new manifests needs none of it.
+
+            yield from ((observed.root.id, note) for note in kept_notes(observed, forecast, first.configuration))
+
+
 def late_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
     """The Deployments that have missed their deadline, and whether their pods still start."""
     if facts.component_pods is not None:
@@ -320,9 +331,19 @@ def late_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> I
         yield from late_remarks(first, facts)
 
 
+def waiting_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """Without a forecast, which names them too: the components whose pods wait for claims that nothing can make."""
+    if forecast is None and first.component_pods:
+        from resources.preview.waiting_components import waiting_components  # Few graphs run without Grove.
+
+        yield from waiting_components(first)
+
+
 RULES: tuple[Rule, ...] = (
     late_remarks,
+    waiting_remarks,
     replacement_remarks,
+    kept_remarks,
     autoscaler_remarks,
     capacity_remarks,
     room_remarks,

@@ -75,3 +75,20 @@ def test_a_quota_counts_the_pods_that_the_controllers_of_components_create(engin
 
     assert (fits.code, more.code) == (Exit.DONE, Exit.STUCK), more.out
     assert "it allows 2 more pods, and 4 are needed" in more.out
+
+
+def test_a_quota_does_not_block_more_pods_of_a_deployment_that_the_server_accepts(engine: Engine, box: Box, tmp_path: Path) -> None:
+    assert engine("sync", "-f", written(tmp_path, a=service(1))).code == Exit.DONE
+    hard = {"hard": {"requests.cpu": "100"}}
+    box.create(kinds.RESOURCE_QUOTA, {"metadata": {"name": "cpu"}, "spec": hard})
+    status = {"status": {**hard, "used": {"requests.cpu": "1"}}}
+    box.portal.call(lambda: box.cluster.client("user").patch(kinds.RESOURCE_QUOTA, "default", "cpu", status, subresource="status"))
+
+    accepted = engine("diff", "-f", written(tmp_path, a=service(2)))
+    box.inject(refusal("pods"))
+    refused = engine("diff", "-f", written(tmp_path, a=service(2)))
+
+    assert accepted.code == Exit.DONE and "accepted the new pods that it was asked about: a webhook may say it" in accepted.out, (
+        accepted.out
+    )
+    assert refused.code == Exit.STUCK and "the API server refuses pods of Deployment chat-a: " in refused.out, refused.out

@@ -23,7 +23,9 @@ from tests.stories.refusing import Quota
 
 GANGS = replace(CONFIGURATION, schedulers={**CONFIGURATION.schedulers, KUBE: kube_scheduler(GangMode.AUTO)})
 ROLE = rights((*permissions(BLUEPRINTS, GANGS, "default", Use.SYNC), *installation_permissions(Use.SYNC)))
-OF_PREVIEWS = {Right("", name, "list") for name in ("resourcequotas", "limitranges")} | {Right("resource.k8s.io", "resourceslices", "list")}
+OF_PREVIEWS = {Right("", name, "list") for name in ("resourcequotas", "limitranges")} | {
+    Right("resource.k8s.io", name, "list") for name in ("resourceslices", "deviceclasses")
+}
 """What `sync` uses only where it shows what follows, besides the nodes, whose absence is told as an assumption."""
 
 

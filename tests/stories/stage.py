@@ -31,7 +31,7 @@ from grove_sandbox.api.verbs import Api
 from grove_sandbox.clients.inprocess import InProcessClient
 from grove_sandbox.clock import VirtualClock
 from grove_sandbox.installation.addons import addon_objects
-from grove_sandbox.installation.installation import installation
+from grove_sandbox.installation.installation import installation, simulated_classes
 from grove_sandbox.registry import ACTORS, run_actors
 from providers.cache_state import InformerObserver
 from providers.divided_watch import DivisibleCluster
@@ -333,7 +333,7 @@ async def _set_up(actors: Actors, addons: tuple[str, ...], grove: bool) -> Api:
     for definition in definitions():
         if grove or not definition["spec"]["group"].endswith(kinds.GROVE_GROUP):
             await empty.kubectl.create(kinds.CRD, "", definition)
-    for kind, body in (*installation(nodes=node_names(actors.options)), *addon_objects(addons)):
+    for kind, body in (*installation(nodes=node_names(actors.options)), *simulated_classes(), *addon_objects(addons)):
         await empty.kubectl.create(kind, body["metadata"].get("namespace", ""), body)
     async with _running(empty) as cluster:
         await cluster.clock.advance(1)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from engine.forecast.forecast import End
+from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.laws.test_forecast_worlds import GRAPH, frontend
 from tests.stories.graphs import graph
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.anyio
 DEPLOYMENT = kinds.DEPLOYMENT.id("default", "chat-frontend")
 TEMPLATE: dict[str, Any] = {
     "metadata": {"name": "own", "namespace": "default"},
-    "spec": {"spec": {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "x"}}]}}},
+    "spec": {"spec": {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "gpu.example.com"}}]}}},
 }
 CLAIMS = {"resourceClaims": [{"name": "d", "resourceClaimTemplateName": "own"}]}
 
@@ -64,3 +65,24 @@ async def test_pods_that_wait_for_the_template_are_counted_and_go_first_where_th
 
         await cluster.kubectl.create(kinds.RESOURCE_CLAIM_TEMPLATE, "default", TEMPLATE)
         assert [await missing(cluster, claiming(replicas)) for replicas in (3, 5)] == [0, 0]
+
+
+async def test_a_deployment_that_somebody_has_paused_is_named_with_how_to_go_on() -> None:
+    async with stage(grove=False) as cluster:
+        await cluster.kubectl.create(kinds.RESOURCE_CLAIM_TEMPLATE, "default", TEMPLATE)
+        await cluster.sync(manifests=[claiming(2)])
+        await cluster.kubectl.patch(kinds.DEPLOYMENT, "default", DEPLOYMENT.name, {"spec": {"paused": True}})
+        await cluster.clock.advance(5)
+        assert blocked(await preview_with(cluster, claiming(2))) == {}
+        changed = claiming(2, "python3 -m dynamo.frontend --verbose")
+        told = (
+            f"is paused (`spec.paused`): its controller replaces no pod; do: kubectl rollout resume deployment/{DEPLOYMENT.name} -n default"
+        )
+
+        seen = await preview_with(cluster, changed)
+        assert seen.report.forecast is not None and seen.report.forecast.end_of(GRAPH) is End.STUCK
+        assert (await cluster.sync(manifests=[changed])).ending is Ending.STUCK
+        assert blocked(await preview_with(cluster)) == {DEPLOYMENT: told}
+
+        await cluster.kubectl.patch(kinds.DEPLOYMENT, "default", DEPLOYMENT.name, {"spec": {"paused": None}})
+        assert (await cluster.sync()).ending is Ending.DONE

@@ -13,6 +13,7 @@ from engine.resource import Body
 from engine.runtime.passes import Pass
 from engine.runtime.sync_report import Ending
 from enginectl.actions.planning import first_pass_of
+from enginectl.actions.preview import Preview
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds, labels
 from resources.ports.configuration import Configuration
@@ -23,6 +24,7 @@ from tests.stories.fabric import rack
 from tests.stories.graphs import graph, service
 from tests.stories.permission_scenario import sets
 from tests.stories.stage import CHILDREN, Stage, stage
+from tests.stories.test_cluster_constraints import preview_with
 
 pytestmark = pytest.mark.anyio
 
@@ -216,6 +218,31 @@ async def test_what_is_scaled_in_and_kept_by_a_finalizer_of_others_is_not_settle
 
         await cluster.kubectl.patch(kind, "default", name, {"metadata": {"finalizers": None}})
         assert (await cluster.sync()).ending is Ending.DONE
+
+
+async def test_what_finalizers_of_others_will_keep_when_it_is_deleted_is_told_by_diff_with_what_waits_for_it() -> None:
+    def pair(replicas: int, image: str = "example/worker:1") -> dict[str, Any]:
+        worker = clique("worker", 2, pod_spec={"containers": [{"name": "main", "image": image}]})
+        return podcliqueset("pair", worker, replicas=replicas)
+
+    async with stage() as cluster:
+        assert (await cluster.sync(manifests=[pair(2)])).ending is Ending.DONE
+        for kind in (kinds.POD, kinds.PODCLIQUE, kinds.PODGANG, kinds.SERVICE):
+            for name, body in cluster.there(kind).items():
+                finalizers = [*(body["metadata"].get("finalizers") or ()), HOLD, "service.kubernetes.io/load-balancer-cleanup"]
+                await cluster.kubectl.patch(kind, "default", name, {"metadata": {"finalizers": finalizers}})
+
+        def told(seen: Preview) -> list[str]:
+            return [note for root in seen.report.roots for note in root.notes if HOLD in note]
+
+        keeps = f"finalizer {HOLD} keeps"
+        assert told(await preview_with(cluster, pair(2))) == []
+        assert told(await preview_with(cluster, pair(1))) == [
+            f"{keeps} 5 objects: 2 Pods, 1 Service, 1 PodClique, 1 PodGang when deleted, "
+            "until other programs remove it; only then a sync is done"
+        ]
+        (note,) = told(await preview_with(cluster, pair(2, "example/worker:2")))
+        assert note.startswith(f"{keeps} 4 Pods") and note.endswith("; only then a sync is done"), note
 
 
 async def test_a_set_stays_while_a_finalizer_of_others_keeps_a_clique_of_its_group() -> None:

@@ -12,8 +12,9 @@ from engine.report.model import Report, without_notes
 from engine.report.text import remark_lines
 from engine.runtime.clock import cancelled_at
 from engine.runtime.passes import Engine, Pass
+from enginectl.actions.facts import with_requirements
 from enginectl.actions.planning import write_notices
-from enginectl.actions.preview import Preview, shown_and_facts, shown_if_possible, with_component_pods
+from enginectl.actions.preview import Preview, shown_and_facts, shown_if_possible
 from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
 from enginectl.wiring.configuration import Wiring
@@ -71,7 +72,7 @@ async def announce(wiring: Wiring, engine: Engine[Configuration], first: FirstPa
     is_large = can_be_forecast(first) and objects_of(restricted(first)) * WORK_OF_OBJECT > first.work
     try:
         async with cancelled_at(clock, clock.monotonic() + SHARE * left) as limit:
-            first = await with_component_pods(engine, first)
+            first = await with_requirements(engine, first)
             seen, _ = await shown_and_facts(wiring, engine, first, only_next=is_large, assume_nodes=assume_nodes)
         if limit.cancelled_caught:
             seen = shown_if_possible(first, None, NO_FACTS, verbose=verbose)

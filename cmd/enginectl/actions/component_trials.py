@@ -13,13 +13,16 @@ from resources.preview.facts import FirstPass, TrialResult
 
 
 async def try_components(engine: Engine[Configuration], first: FirstPass, forecast: Forecast | None) -> TrialResult:
-    """The server's answers about the components that this pass and its forecast create. Nothing is stored; without a server it is empty."""
+    """The server's answers about the components that this pass and its forecast create or scale out. Nothing is stored.
+
+    Without a server it is empty.
+    """
     following = [each.operations for each in forecast.passes] if forecast is not None else []
     passes = [{plan.root: plan.operations for plan in first.planned.plans}, *following]
     operations = ((root, each) for by_root in passes for root, listed in by_root.items() for each in listed)
     created, verdicts = new_components(first.world.roots, operations), Verdicts()
     verdicts.prepare(engine.provider)
-    trials = {root: [trial for each in listed for trial in (each.object, *each.pods)] for root, listed in created.items()}
+    trials = {root: [trial for each in listed for trial in each.trials] for root, listed in created.items()}
     await verdicts.ask_about(engine.provider, engine.clock, trials)
     refused: dict[ResourceId, tuple[Wait, ...]] = {}
     notes: dict[ResourceId, tuple[str, ...]] = {}

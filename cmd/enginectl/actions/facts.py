@@ -20,7 +20,7 @@ from resources.placement.cluster_room import NO_DEFAULTS, Defaults, RoomNode
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 from resources.preview.facts import NEW_NODES, NO_FACTS, NO_ROOM, Facts, FirstPass, RoomFacts
-from resources.preview.forecasting import Needs, creates_components, needs
+from resources.preview.forecasting import Needs, can_be_forecast, creates_components, may_have_claims, needs
 
 
 class FactReader(Struct, eq=False):
@@ -62,7 +62,8 @@ async def read_facts(
     What cannot be read is not known; a notice names missing rights. `assume_nodes`: nodes are added for pods that have no room, so room
     is not read.
     """
-    reader, needed = FactReader(engine.provider, engine.configuration.namespaces), needs(first, forecast)
+    reader = FactReader(engine.provider, engine.configuration.namespaces, set(first.forbidden))
+    needed = needs(first, forecast)
     quotas: list[Live] = []
     defaults: Defaults | None = NO_DEFAULTS
     capacities: Mapping[str, NodeCapacity] = {}
@@ -106,6 +107,23 @@ async def read_facts(
     return replace(known, quotas=tuple(quotas), defaults=defaults, capacities=capacities, room=room, notices=(*notices, *reader.notices))
 
 
+async def with_requirements(engine: Engine[Configuration], first: FirstPass) -> FirstPass:
+    """The pass with what pods need to start that it does not observe: DeviceClasses, and for components which pods wait for claims."""
+    return await with_device_classes(engine.provider, await with_component_pods(engine, first))
+
+
+async def with_component_pods(engine: Engine[Configuration], first: FirstPass) -> FirstPass:
+    """The pass with the pods of components that may wait for claims: what their controllers report does not tell that."""
+    if all(observed.root.id.kind != kinds.DYNAMO_GRAPH.name for observed in first.world.roots):
+        return first
+    from enginectl.actions.component_reading import pods_of_components  # Most clusters have no graphs.
+    from resources.cluster_model.component_pods import of_newest_template
+    from resources.preview.stuck_roots import components_to_read
+
+    pods = await pods_of_components(engine.provider, engine.clock, components_to_read(first))
+    return replace(first, component_pods={id: tuple(of_newest_template(listed)) for id, listed in pods.items()})
+
+
 async def capacities_and_room(
     reader: FactReader, needed: Needs, *, assume_nodes: bool = False, visit: Callable[[Mapping[str, Any]], None] | None = None
 ) -> tuple[Mapping[str, NodeCapacity], RoomFacts]:
@@ -139,6 +157,19 @@ async def defaults_in(reader: FactReader, namespaces: Collection[str]) -> Defaul
     from resources.placement.limit_defaults import defaults_of  # Few namespaces have any.
 
     return defaults_of(ranges)
+
+
+async def with_device_classes(provider: Provider, first: FirstPass) -> FirstPass:
+    """The pass with the DeviceClasses that exist, if its claims may ask for some; unless they cannot be listed or are not served."""
+    if first.is_record or not can_be_forecast(first) or not may_have_claims(first):
+        return first
+    reader = FactReader(provider)
+    observation = await reader.observe(kinds.DEVICE_CLASS)
+    if observation is None or kinds.DEVICE_CLASS.key in observation.incomplete:
+        return replace(first, forbidden=frozenset(reader.forbidden))
+    names = frozenset(live.id.name for live in observation.references)
+    is_known = names or kinds.DEVICE_CLASS.key not in observation.unserved
+    return replace(first, device_classes=names) if is_known else first
 
 
 async def _listed_in(reader: FactReader, kind: Kind, namespaces: Collection[str]) -> list[Live] | None:

@@ -21,7 +21,7 @@ from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.provider import Provider
 from engine.runtime.verdicts import Verdicts
-from enginectl.actions.facts import read_facts
+from enginectl.actions.facts import read_facts, with_requirements
 from enginectl.actions.planning import first_pass, shown_pass, write_notices
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
@@ -32,7 +32,6 @@ from enginectl.input.targets import require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
-from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.preview.facts import NO_FACTS, NO_TRIAL, Facts, FirstPass, TrialResult
 from resources.preview.forecasting import forecast_of
@@ -145,7 +144,7 @@ async def preview_of(
     intent = intent_of(request, scope, admitted)
     engine = engine_of(wiring, provider, scope.selection, request.limits, tries_new=True)
     current, first = await first_pass(engine, intent, scope.removals.objections, verdicts)
-    first = replace(await with_component_pods(engine, first), passes=request.forecast_passes)
+    first = replace(await with_requirements(engine, first), passes=request.forecast_passes)
     trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL
     known = Facts(rejected=admitted.rejected, trial=trial, base=base)
     seen, facts = await shown_and_facts(wiring, engine, first, known, only_next=request.only_next, assume_nodes=request.assume_nodes)
@@ -189,18 +188,6 @@ async def shown_and_facts(
     forecast = None if only_next else await compute(lambda: forecast_if_possible(first, verbose=verbose))
     facts = await read_facts(engine, first, forecast, known, assume_nodes=assume_nodes)
     return await compute(lambda: shown_if_possible(first, forecast, facts, verbose=verbose)), facts
-
-
-async def with_component_pods(engine: Engine[Configuration], first: FirstPass) -> FirstPass:
-    """The pass with the pods of components that may wait for claims: what their controllers report does not tell that."""
-    if all(observed.root.id.kind != kinds.DYNAMO_GRAPH.name for observed in first.world.roots):
-        return first
-    from enginectl.actions.component_reading import pods_of_components  # Most clusters have no graphs.
-    from resources.cluster_model.component_pods import of_newest_template
-    from resources.preview.stuck_roots import components_to_read
-
-    pods = await pods_of_components(engine.provider, engine.clock, components_to_read(first))
-    return replace(first, component_pods={id: tuple(of_newest_template(listed)) for id, listed in pods.items()})
 
 
 def forecast_if_possible(first: FirstPass, *, verbose: bool) -> Forecast | None:

@@ -119,10 +119,11 @@ def show(current: Pass[Configuration]) -> ShownPass:
 
 async def foreseen(wiring: Wiring, selection: Selection, current: Pass[Configuration], client: Client) -> ShownPass:
     """A pass of the loop with its forecast, as `diff` shows it. The facts that it needs are read with this client; nothing is written."""
-    from enginectl.actions.preview import shown_and_facts, with_component_pods  # Only some requests need it.
+    from enginectl.actions.facts import with_requirements  # Only some requests need it.
+    from enginectl.actions.preview import shown_and_facts
 
     engine = replace(engine_of(wiring, ReadOnlyProvider(Cluster(client, wiring.clock)), selection), configuration=current.configuration)
-    first = await with_component_pods(engine, first_pass_of(current))
+    first = await with_requirements(engine, first_pass_of(current))
     seen, _ = await shown_and_facts(wiring, engine, first, in_thread=True)
     return shown_to_people(current, seen)
 

@@ -47,6 +47,9 @@ class ServiceState(Struct, frozen=True):
     has_room: bool = True
     """Whether the scheduler has found nodes for its pods, as far as it has reported."""
 
+    is_paused: bool = False
+    """Whether it is a Deployment that is paused while pods have an earlier template: its controller replaces none."""
+
     @property
     def is_ready(self) -> bool:
         """Whether all replicas that are specified can be used."""

@@ -24,7 +24,7 @@ from grove_sandbox.http.faults import FaultInjector
 from grove_sandbox.http.server import listening
 from grove_sandbox.http.tls import LOOPBACK, loopback_identity
 from grove_sandbox.installation.addons import addon_objects
-from grove_sandbox.installation.installation import controller, installation
+from grove_sandbox.installation.installation import controller, installation, simulated_classes
 from grove_sandbox.product import Clock, Kind, crds, kinds
 from grove_sandbox.registry import ACTORS, run_actors
 
@@ -170,7 +170,7 @@ def _define(api: Api, definitions: Collection[Mapping[str, Any]]) -> None:
 def _install_driver(api: Api, options: ActorOptions) -> None:
     """The driver, the ResourceSlices of the nodes to come, and its controller's Deployment, which the driver actor reports as available."""
     namespace = options.driver.namespace
-    _install(api, (*installation(namespace, node_names(options)), (kinds.DEPLOYMENT, controller(namespace))))
+    _install(api, (*installation(namespace, node_names(options)), *simulated_classes(), (kinds.DEPLOYMENT, controller(namespace))))
 
 
 def _install(api: Api, objects: Iterable[tuple[Kind, Mapping[str, Any]]]) -> None:

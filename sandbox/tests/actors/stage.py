@@ -16,6 +16,7 @@ from grove_sandbox.api.verbs import Api
 from grove_sandbox.clients.inprocess import InProcessClient
 from grove_sandbox.clock import VirtualClock
 from grove_sandbox.installation.addons import addon_objects
+from grove_sandbox.installation.installation import simulated_classes
 from grove_sandbox.process import GROVE_GROUPS
 from grove_sandbox.registry import run_actors
 from resources.base.kinds import CRD, KINDS, NAMESPACE, POD
@@ -109,7 +110,7 @@ async def _defined(addons: Collection[str], grove: bool) -> Api:
     client = InProcessClient(api)
     for definition in [definition for definition in crds() if grove or definition["spec"]["group"] not in GROVE_GROUPS]:
         await client.create(CRD, "", definition)
-    for kind, body in addon_objects(addons):
+    for kind, body in (*simulated_classes(), *addon_objects(addons)):
         await client.create(kind, "", body)
     await client.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
     return api

@@ -122,7 +122,11 @@ async def test_a_pod_waits_for_its_claims_to_be_made() -> None:
         assert "waiting for dynamic resource controller" in (await stage.condition("q", "PodScheduled"))[2]
 
         await stage.create(claim("mine", "whatever.example.com"))
-        await stage.turn(0)
+        await stage.turn(5)
+        assert await bound(stage) == {}
+
+        await publish(stage, device_class("whatever.example.com", GPUS))
+        await stage.turn(5)
         assert await bound(stage) == {"p": "n0"}
 
 

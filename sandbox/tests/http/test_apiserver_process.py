@@ -64,7 +64,7 @@ async def test_the_driver_of_domains_is_installed_even_where_nobody_plays_it(tmp
         assert [] == (await client.list(COMPUTE_DOMAIN)).items
         slices = [(one["spec"]["nodeName"], len(one["spec"]["devices"])) for one in (await client.list(RESOURCE_SLICE)).items]
         assert [("node-0000", 2), ("node-0001", 2)] == slices
-        assert 2 == len((await client.list(DEVICE_CLASS)).items)
+        assert 4 == len((await client.list(DEVICE_CLASS)).items)
 
 
 async def test_addons_are_installed_by_name_and_grove_may_be_left_out(tmp_path: Path) -> None:

@@ -23,6 +23,6 @@ def test_that_a_server_would_drop_the_group_of_pods_is_told_before_they_are_crea
     components = new_components((), [(ROOT, Create(want.id, "", Cause.INTENT, manifest=want.body))])[ROOT]
     verdict = TrialVerdict(TrialOutcome.ACCEPTED, "", datetime(2026, 1, 1, tzinfo=UTC), frozenset(absent(want.body, stored)))
 
-    remarks = list(remarks_on(components, Trials({components[0].object.key: verdict})))
+    remarks = list(remarks_on(components, Trials({components[0].trials[0].key: verdict})))
 
     assert remarks == [] if keeps else "the LeaderWorkerSets of decode would lose schedulingGroup" in str(remarks[0])

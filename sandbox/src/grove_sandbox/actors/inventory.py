@@ -43,7 +43,9 @@ class Inventory:
             self._on_change()
 
     def is_simulated(self, device_class: str) -> bool:
-        """Whether the class has as many devices as requested, because no driver publishes such devices."""
+        """Whether the class has as many devices as requested, because no driver publishes such devices. One that is missing has none."""
+        if self.classes.get("", device_class) is None:
+            return False
         drivers = {test.domain if test.name else test.value for test in self._selector(device_class) or ()}
         if not drivers or nvidia.DRIVER in drivers:
             return not drivers

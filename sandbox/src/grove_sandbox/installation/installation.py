@@ -28,6 +28,12 @@ def installation(namespace: str = NAMESPACE_OF_DRIVER, nodes: Iterable[str] = ()
         yield kinds.RESOURCE_SLICE, slice_of(node)
 
 
+def simulated_classes() -> Iterable[tuple[Kind, Body]]:
+    """DeviceClasses of GPUs that no driver publishes: a sandbox has as many of them as pods ask for."""
+    for name in ("gpu.example.com", "gpu.nvidia.com"):
+        yield kinds.DEVICE_CLASS, _device_class(name, f"device.driver == '{name}'")
+
+
 def controller(namespace: str = NAMESPACE_OF_DRIVER) -> Body:
     """The Deployment of the driver's controller, for clusters in which no Deployment controller would create pods for it."""
     template = {"metadata": {"labels": CONTROLLER_LABELS}, "spec": {"containers": [{"name": CONTROLLER, "image": f"sandbox/{CONTROLLER}"}]}}
