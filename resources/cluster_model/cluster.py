@@ -262,9 +262,11 @@ class ModelledCluster:
 
     def _roll_out(self, store: ForecastStore, live: Live) -> None:
         """Let the controller of an object replace its pods and make all of them ready."""
+        from resources.cluster_model.component_pods import keeps_pods  # Most forecasts have no components.
+
         if is_halted(live):
             self._used.add(Assumption.FAILURES_STAY)
-        elif (patch := rolled_out(live, timestamp(store.now))) is None:
+        elif (patch := rolled_out(live, timestamp(store.now), keeps_pods=keeps_pods(self._earlier.get(live.id), live))) is None:
             return
         elif (before := self._unplaced.get(live.id)) is not None and _is_same(before, live):
             self._used.add(Assumption.FAILURES_STAY)

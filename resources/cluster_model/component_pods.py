@@ -44,6 +44,15 @@ class Asks(Protocol):
         ...
 
 
+def keeps_pods(before: Live | None, live: Live) -> bool:
+    """Whether an object had no pods of earlier templates before the first operation, and has the same templates now."""
+    if before is None:
+        return False
+    status, spec, old = (mapping(each) for each in (before.body.get("status"), live.body.get("spec"), before.body.get("spec")))
+    is_current = status.get("observedGeneration") == before.generation and status.get("updatedReplicas") == status.get("replicas")
+    return is_current and all(old.get(field) == spec.get(field) for field in TEMPLATES)
+
+
 def new_pods(component: Live, before: Live | None) -> tuple[Live, ...]:
     """The pods that the controller creates for a component as it is now: all if it is new or replaces them, else those it has more."""
     old = _counts(before, component)

@@ -122,11 +122,14 @@ def is_rolled_out(live: Live) -> bool:
     return rolled_out(live, "") is None
 
 
-def rolled_out(live: Live, moment: str) -> dict[str, Any] | None:
-    """The patch of an object whose pods are all updated and ready; None if it says so already, or if it is paused."""
+def rolled_out(live: Live, moment: str, *, keeps_pods: bool = False) -> dict[str, Any] | None:
+    """The patch of an object whose pods are all updated and ready; None if it says so already, or if it is paused.
+
+    `keeps_pods`: none of its pods are replaced. Such an object is scaled while it is paused.
+    """
     spec, old = mapping(live.body.get("spec")), mapping(live.body.get("status"))
     replicas = spec.get("replicas", 1)
-    if not isinstance(replicas, int) or spec.get("paused") is True:
+    if not isinstance(replicas, int) or (spec.get("paused") is True and not keeps_pods):
         return None
     names = ("replicas", "updatedReplicas", "readyReplicas")
     counts = dict.fromkeys((*names, "availableReplicas") if live.id.kind == kinds.DEPLOYMENT.name else names, replicas)

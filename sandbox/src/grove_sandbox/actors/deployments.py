@@ -223,7 +223,9 @@ class DeploymentController:
         if deployment is None or is_deleting(deployment) or _is_of_the_driver(deployment):
             return None
         is_complete = True
-        if not deployment["spec"].get("paused"):
+        pods = self._pods_now(deployment)
+        # One that is paused is scaled as others are: that is no rollout.
+        if not deployment["spec"].get("paused") or (pods.updated and not pods.earlier):
             await self._delete_surplus(deployment)
             is_complete = await self._create_missing(deployment)
         await self._write_status(deployment)
