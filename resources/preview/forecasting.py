@@ -188,7 +188,7 @@ def may_have_claims(first: FirstPass) -> bool:
     references = first.world.references
     if any(references.of(kind.name) for kind in (kinds.RESOURCE_CLAIM_TEMPLATE, kinds.RESOURCE_CLAIM)):
         return True
-    sets, groups = first.sets(), scaled_groups(first.world.roots)
+    sets, groups = first.sets, scaled_groups(first.world.roots)
     if any(mapping(mapping(body.get("spec")).get("template")).get("resourceClaimTemplates") for _, body in sets):
         return True
     return any(requested_by_sets(sets, fabric, groups) for fabric in first.configuration.fabrics)
