@@ -183,13 +183,13 @@ def test_all_faults_of_all_documents_are_told_with_the_nearest_known_names(engin
     answer = engine(*OFFLINE, "--policy", tmp_path / "p.yaml")
 
     assert answer.code == Exit.FAILED
-    for told in (
+    for message in (
         "p.yaml:3: metadata.nmae: unknown field: did you mean name?",
         "p.yaml:4: spec.parms: unknown field: did you mean params?",
         "p.yaml:4: spec.validations[0].expresion: unknown field: did you mean expression?",
         "p.yaml:6: PlanPolcy is no PlanPolicy of engine.grove.io/v1alpha1; did you mean PlanPolicy?",
     ):
-        assert told in answer.err, answer.err
+        assert message in answer.err, answer.err
 
 
 def test_two_policies_of_one_name_are_refused(engine: Engine, written: Any) -> None:

@@ -75,7 +75,7 @@ async def test_a_deployment_that_somebody_has_paused_is_named_with_how_to_go_on(
         await cluster.clock.advance(5)
         assert blocked(await preview_with(cluster, claiming(2))) == {}
         changed = claiming(2, "python3 -m dynamo.frontend --verbose")
-        told = (
+        message = (
             f"is paused (`spec.paused`): its controller replaces no pod; do: kubectl rollout resume deployment/{DEPLOYMENT.name} -n default"
         )
 
@@ -86,7 +86,7 @@ async def test_a_deployment_that_somebody_has_paused_is_named_with_how_to_go_on(
         seen = await preview_with(cluster, changed)
         assert seen.report.forecast is not None and seen.report.forecast.end_of(GRAPH) is End.STUCK
         assert (await cluster.sync(manifests=[changed])).ending is Ending.STUCK
-        assert blocked(await preview_with(cluster)) == {DEPLOYMENT: told}
+        assert blocked(await preview_with(cluster)) == {DEPLOYMENT: message}
 
         await cluster.kubectl.patch(kinds.DEPLOYMENT, "default", DEPLOYMENT.name, {"spec": {"paused": None}})
         assert (await cluster.sync()).ending is Ending.DONE

@@ -232,16 +232,16 @@ async def test_what_finalizers_of_others_will_keep_when_it_is_deleted_is_told_by
                 finalizers = [*(body["metadata"].get("finalizers") or ()), HOLD, "service.kubernetes.io/load-balancer-cleanup"]
                 await cluster.kubectl.patch(kind, "default", name, {"metadata": {"finalizers": finalizers}})
 
-        def told(seen: Preview) -> list[str]:
+        def messages(seen: Preview) -> list[str]:
             return [note for root in seen.report.roots for note in root.notes if HOLD in note]
 
         keeps = f"finalizer {HOLD} keeps"
-        assert told(await preview_with(cluster, pair(2))) == []
-        assert told(await preview_with(cluster, pair(1))) == [
+        assert messages(await preview_with(cluster, pair(2))) == []
+        assert messages(await preview_with(cluster, pair(1))) == [
             f"{keeps} 5 objects: 2 Pods, 1 Service, 1 PodClique, 1 PodGang when deleted, "
             "until other programs remove it; only then a sync is done"
         ]
-        (note,) = told(await preview_with(cluster, pair(2, "example/worker:2")))
+        (note,) = messages(await preview_with(cluster, pair(2, "example/worker:2")))
         assert note.startswith(f"{keeps} 4 Pods") and note.endswith("; only then a sync is done"), note
 
 
