@@ -6,7 +6,7 @@ from typing import Final
 from engine.observed import Observed
 from engine.plan import Alarm
 from resources.blueprints.replica import ReplicaState
-from resources.model.growth_limit import LIMITED
+from resources.model.growth_limit import LIMITED, existing
 from resources.model.template import Template
 from resources.ports.configuration import SizeLimits
 
@@ -20,8 +20,7 @@ def replica_count(wanted: int, observed: Observed, template: Template, limits: S
     most = min(limits.replicas, limits.pods // max(template.pods, 1), limits.cliques // max(cliques, 1))
     if wanted <= most:
         return wanted
-    existing = max((int(key) + 1 for key in observed.slices if key.isdecimal()), default=0)
-    return min(wanted, max(most, existing))
+    return min(wanted, max(most, existing((int(key) for key in observed.slices if key.isdecimal()), most)))
 
 
 def within(

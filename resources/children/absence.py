@@ -14,6 +14,7 @@ from resources.base.fields import annotations_of
 from resources.lifecycle.availability import INITIALIZED
 from resources.model.domain import Domain
 from resources.model.epochs import signs_of
+from resources.model.growth_limit import listed_pods
 from resources.model.template import is_our_hash
 from resources.model.view import CliqueView, GangView, GroupView, View
 from resources.status import update
@@ -108,14 +109,7 @@ def _pods_before(view: View, clique: CliqueView, *, updating: bool) -> int:
     An update lowers the number that its status has; the pods that its gang lists are those that it should have had in the last pass.
     """
     counted: int = _status(clique.live).get("replicas") or 0
-    return max(counted, _listed_pods(view, clique)) if updating else counted
-
-
-def _listed_pods(view: View, clique: CliqueView) -> int:
-    """How many pods of the clique its live gang lists."""
-    gang = _gang_of(view, clique)
-    groups = (gang.body.get("spec") or {}).get("podgroups") or () if gang is not None else ()
-    return sum(len(group.get("podReferences") or ()) for group in groups if group.get("name") == clique.name)
+    return max(counted, listed_pods(_gang_of(view, clique), clique.name)) if updating else counted
 
 
 def is_updating(clique: CliqueView) -> bool:

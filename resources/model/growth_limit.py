@@ -3,6 +3,7 @@
 Edits that no webhook has judged may ask for more than the limits allow.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from engine.errors import GraphError
 from engine.observed import Live, Slice
 from engine.paths import get
 from resources.base import labels, names
+from resources.base.fields import mapping, mappings
 from resources.model.template import Group
 from resources.ports.configuration import SizeLimits
 from resources.schema.issues import shown
@@ -25,17 +27,18 @@ class GrowthLimit(Struct, frozen=True):
     pods: int
     cliques: int
 
-    def of_clique(self, wanted: int, live: Live | None, pods: int) -> int:
-        """The pods of a clique that asks for `wanted` and has `pods`. A pod that has just gone is replaced."""
+    def of_clique(self, wanted: int, live: Live | None, pods: int, gang: Live | None) -> int:
+        """The pods of a clique that asks for `wanted` and has `pods`. A pod that has just gone, as status and PodGang say, is replaced."""
         if wanted <= self.pods:
             return wanted
         recorded = get(live.body, ("status", "replicas"), 0) if live is not None else 0
-        return min(wanted, max(self.pods, pods, recorded if isinstance(recorded, int) else 0))
+        gone = min(recorded, listed_pods(gang, live.id.name)) if live is not None and isinstance(recorded, int) else 0
+        return min(wanted, max(self.pods, pods, gone))
 
     def of_group(self, wanted: int, group: Group, name: str, part: Slice) -> int:
         """The replicas of a scaling group of this name that asks for `wanted`. `part`: the objects of its replica of the set."""
         most = min(self.pods // max(group.pods, 1), self.cliques // max(len(group.cliques), 1))
-        return wanted if wanted <= most else min(wanted, max(most, _existing(name, part)))
+        return wanted if wanted <= most else min(wanted, max(most, existing(_indices(name, part), most)))
 
 
 def growth_limit_of(limits: SizeLimits) -> GrowthLimit:
@@ -63,8 +66,27 @@ NO_GROWTH: Final = GrowthLimit(0, 0)
 """Nothing is added to what exists."""
 
 
-def _existing(name: str, part: Slice) -> int:
-    """The replicas of a scaling group, from the highest index of its PodCliques."""
-    cliques = (live for live in part.of("PodClique") if live.labels.get(labels.SCALING_GROUP) == name)
-    indices = (names.index_in(str(live.labels.get(labels.GROUP_REPLICA_INDEX, ""))) for live in cliques)
-    return max((index + 1 for index in indices if index is not None), default=0)
+def existing(indices: Iterable[int], most: int) -> int:
+    """How many replicas exist, from the indices of their objects, of which `most` need not exist.
+
+    An index before which more are missing than there are is no replica of ours: names and labels may be anybody's.
+    """
+    count = 0
+    for number, index in enumerate(sorted(set(indices)), start=1):
+        if index < most + 2 * number:
+            count = index + 1
+    return count
+
+
+def _indices(name: str, part: Slice) -> Iterator[int]:
+    """The indices of the replicas of a scaling group that have PodCliques."""
+    for live in part.of("PodClique"):
+        index = names.index_in(str(live.labels.get(labels.GROUP_REPLICA_INDEX, "")))
+        if index is not None and live.labels.get(labels.SCALING_GROUP) == name:
+            yield index
+
+
+def listed_pods(gang: Live | None, clique: str) -> int:
+    """How many pods of a PodClique a live PodGang lists."""
+    groups = mappings(mapping(gang.body.get("spec")).get("podgroups")) if gang is not None else ()
+    return sum(len(group.get("podReferences") or ()) for group in groups if group.get("name") == clique)

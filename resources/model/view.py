@@ -332,7 +332,8 @@ class _ViewBuilder(Struct, frozen=True, eq=False):
         id = kinds.PODCLIQUE.id(self.template.id.namespace, name)
         live = self.lives.objects.get(id)
         pods = tuple(self.pods.get(live.uid, ())) if live else ()
-        replicas = self.limit.of_clique(desired_replicas(live, clique.replicas), live, len(pods))
+        podgang = self.lives.objects.get(kinds.PODGANG.id(id.namespace, gang))
+        replicas = self.limit.of_clique(desired_replicas(live, clique.replicas), live, len(pods), podgang)
         assignment = assign_pods(name, self.template.identity, replicas, clique.hash, pods, self.taken, is_member=group is not None)
         requests = self.template.domain_requests
         is_member = group is not None

@@ -17,9 +17,7 @@ from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 from tests.enginectl.conftest import cluster
 
-TEXT = (
-    "\x1b]0;taken\x07\x1b[2J\u202e\r\n<script>taken()</script><img src=x onerror=taken()>|[taken](http://127.0.0.1:9/)![c](d) `b`\n# x"
-)
+TEXT = "\x1b]0;taken\x07\x1b[2J\u202e\r\n<script>taken()</script><img src=x onerror=taken()>|[taken](http://127.0.0.1:9/)![c](d) `b`\n# x"
 """What others write wherever an API server takes any text."""
 UNSAFE = frozenset("\x1b\x07\u202e\r")
 PASSED = {"status": "False", "message": TEXT, "lastTransitionTime": "2026-01-01T00:00:00Z"}

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.plan import Plan
-from resources.base import kinds
+from engine.verb import Verb
+from resources.base import kinds, labels
 from resources.ports.configuration import SET_LIMITS, WorkloadLimits
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import CONFIGURATION, Toy
@@ -77,6 +78,36 @@ def test_nothing_that_runs_is_scaled_in_and_a_pod_that_is_lost_comes_back() -> N
     toy.settle()
 
     assert count(toy, "Pod") == 9
+
+
+FORGED: dict[str, tuple[ResourceId, dict[str, int], str, str, dict[str, Any]]] = {
+    "a status": (kinds.PODCLIQUE.id("default", "demo-0-worker"), {}, "PodClique", "demo-0-worker", {"status": {"replicas": 9_999}}),
+    "a replica": (ROOT, {"replicas": 2}, "PodClique", "demo-9998-worker", {}),
+    "a replica of a group": (
+        kinds.SCALING_GROUP.id("default", "demo-0-g"),
+        {"cliques": 2},
+        "PodClique",
+        "demo-0-g-9998-a",
+        {"metadata": {"labels": {labels.GROUP_REPLICA_INDEX: "9998"}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_what_others_write_into_objects_makes_room_for_no_growth(case: str) -> None:
+    name, limits, kind, forged, patch = FORGED[case]
+    toy = stored(SETS["g" in forged.split("-")], **{"pods": 7, **limits})
+    (like,) = [id for id in toy.objects if id.kind == kind]
+    if forged != like.name:
+        copy = toy.objects[like]
+        toy.put({**copy, "metadata": {**copy["metadata"], "name": forged, "uid": forged}})
+    toy.write(kinds.PODCLIQUE.id("default", forged), patch)
+    toy.write(name, {"spec": {"replicas": 9_999}, "metadata": {"generation": 2}})
+
+    (plan,) = toy.plans()
+
+    assert sum(operation.verb is Verb.CREATE for operation in plan.operations) < 20
+    assert any(alarm.reason == "LimitExceeded" for alarm in plan.alarms)
 
 
 def test_the_condition_goes_when_the_set_is_scaled_in_again() -> None:
