@@ -1,5 +1,7 @@
 """Names: those of generated objects, each a function of its parents' names (`root`: that of the PodCliqueSet), and fixed ones."""
 
+from collections.abc import Iterable
+
 from engine.canonical import token
 from engine.ids import ResourceId
 
@@ -116,3 +118,15 @@ def replica_of(root: ResourceId, child: ResourceId) -> int | None:
 def index_in(text: str) -> int | None:
     """The index that a label or a piece of a name is; None if it is none, or none that a replica can have."""
     return int(text) if text.isdecimal() and len(text) < 8 else None
+
+
+def existing(indices: Iterable[int], most: int) -> int:
+    """How many replicas exist, from the indices of their objects, of which `most` need not exist.
+
+    An index before which more are missing than there are is no replica of ours: names and labels may be anybody's.
+    """
+    count = 0
+    for number, index in enumerate(sorted(set(indices)), start=1):
+        if index < most + 2 * number:
+            count = index + 1
+    return count

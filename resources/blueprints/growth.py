@@ -5,8 +5,9 @@ from typing import Final
 
 from engine.observed import Observed
 from engine.plan import Alarm
+from resources.base import names
 from resources.blueprints.replica import ReplicaState
-from resources.model.growth_limit import LIMITED, existing
+from resources.model.growth_limit import LIMITED
 from resources.model.template import Template
 from resources.ports.configuration import SizeLimits
 
@@ -20,7 +21,7 @@ def replica_count(wanted: int, observed: Observed, template: Template, limits: S
     most = min(limits.replicas, limits.pods // max(template.pods, 1), limits.cliques // max(cliques, 1))
     if wanted <= most:
         return wanted
-    return min(wanted, max(most, existing((int(key) for key in observed.slices if key.isdecimal()), most)))
+    return min(wanted, max(most, names.existing((int(key) for key in observed.slices if key.isdecimal()), most)))
 
 
 def within(

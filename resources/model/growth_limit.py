@@ -3,7 +3,7 @@
 Edits that no webhook has judged may ask for more than the limits allow.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -38,7 +38,7 @@ class GrowthLimit(Struct, frozen=True):
     def of_group(self, wanted: int, group: Group, name: str, part: Slice) -> int:
         """The replicas of a scaling group of this name that asks for `wanted`. `part`: the objects of its replica of the set."""
         most = min(self.pods // max(group.pods, 1), self.cliques // max(len(group.cliques), 1))
-        return wanted if wanted <= most else min(wanted, max(most, existing(_indices(name, part), most)))
+        return wanted if wanted <= most else min(wanted, max(most, names.existing(_indices(name, part), most)))
 
 
 def growth_limit_of(limits: SizeLimits) -> GrowthLimit:
@@ -64,18 +64,6 @@ def group_replicas(live: Live | None, group: Group, name: str, part: Slice, limi
 
 NO_GROWTH: Final = GrowthLimit(0, 0)
 """Nothing is added to what exists."""
-
-
-def existing(indices: Iterable[int], most: int) -> int:
-    """How many replicas exist, from the indices of their objects, of which `most` need not exist.
-
-    An index before which more are missing than there are is no replica of ours: names and labels may be anybody's.
-    """
-    count = 0
-    for number, index in enumerate(sorted(set(indices)), start=1):
-        if index < most + 2 * number:
-            count = index + 1
-    return count
 
 
 def _indices(name: str, part: Slice) -> Iterator[int]:

@@ -40,9 +40,7 @@ def explaining(word: str, id_name: str, namespace: str) -> str:
 def completing(gang: Live, counts: Mapping[str, int]) -> str:
     """The commands that complete a PodGang whose cliques were scaled below what counts for each pod group; empty if none was."""
     missing = (name for name, (listed, _) in shortfalls(gang.body).items() if listed < counts[name])
-    return "; ".join(
-        command("kubectl", "scale", f"pclq/{name}", "-n", gang.id.namespace, f"--replicas={counts[name]}") for name in missing
-    )
+    return "; ".join(command("kubectl", "scale", f"pclq/{name}", "-n", gang.id.namespace, f"--replicas={counts[name]}") for name in missing)
 
 
 def pod_obstacle_of(pod: PodFacts, reason: str, text: str, advice: str = "") -> RunObstacle:

@@ -48,15 +48,15 @@ def limited_text(graph: InferenceGraph, created: Mapping[str, int]) -> str:
 
 
 def next_index(service: GraphService, lives: Slice) -> int:
-    """The index after the highest one of the LeaderWorkerSets of a service; 0 if it has none. `lives`: the objects of the graph."""
+    """The index after the highest one of the LeaderWorkerSets of a service, as `existing` says; 0 if it has none."""
     return lives.index("next instances", _next_indices).get(service.name, 0)
 
 
 def _next_indices(lives: Slice) -> Mapping[str, int]:
     """Service -> the index after its highest one."""
-    next: dict[str, int] = {}
+    indices: dict[str, list[int]] = {}
     for live in lives.of(kinds.LEADER_WORKER_SET.name):
         service, index = live.labels.get(COMPONENT, ""), names.index_in(live.labels.get(INSTANCE, ""))
         if index is not None:
-            next[service] = max(next.get(service, 0), index + 1)
-    return next
+            indices.setdefault(service, []).append(index)
+    return {service: names.existing(each, MOST_INSTANCES) for service, each in indices.items()}

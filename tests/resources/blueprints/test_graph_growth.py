@@ -10,6 +10,7 @@ from engine.memo import Memo
 from resources.base import kinds
 from resources.blueprints.graph_meaning import lookups_of
 from resources.dynamo.objects import instance_limit
+from resources.dynamo.objects.pod_template import INSTANCE
 from resources.ports.configuration import SET_LIMITS, WorkloadLimits
 from tests.laws.graphs import COMPONENTS, GROVE, GraphToy
 from tests.stories.graphs import graph, service
@@ -143,3 +144,17 @@ def test_a_stored_graph_with_more_replicas_than_there_may_be_leader_worker_sets_
 
     cluster.pods_of_graph(4, **image)
     assert (cluster.count("LeaderWorkerSet"), cluster.state(), cluster.stalled()) == (2, "successful", "")
+
+
+def test_a_forged_index_of_a_leader_worker_set_makes_no_room_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(COMPONENTS, nodes=2)
+    cluster.configuration = GraphToy.configuration
+    monkeypatch.setattr(instance_limit, "MOST_INSTANCES", 3)
+    like = next(body for id, body in cluster.objects.items() if id.kind == "LeaderWorkerSet")
+    metadata = {**like["metadata"], "name": "forged", "uid": "forged", "labels": {**like["metadata"]["labels"], INSTANCE: "998"}}
+    cluster.objects[kinds.LEADER_WORKER_SET.id("default", "forged")] = {**like, "metadata": metadata}
+
+    cluster.pods_of_graph(HUGE)
+
+    assert "service decode asks for 1073741823 replicas and gets 4" in cluster.stalled()
+    assert cluster.count("LeaderWorkerSet") == 4
