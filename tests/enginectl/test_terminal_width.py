@@ -11,6 +11,8 @@ from typing import Final
 import pytest
 
 from enginectl.base.terminal import wrapped
+from enginectl.output.status import HEADERS
+from enginectl.output.tables import table
 from tests.enginectl.calling import ROOT, command, environment
 from tests.waiting import PATIENCE
 
@@ -66,6 +68,22 @@ def test_lines_are_broken_between_words_and_commands_stay_whole(text: str, expec
 
 def test_further_lines_begin_below_the_last_column_that_leaves_room() -> None:
     assert wrapped("  ! blocked  " + "word " * 12 + "end", 60).splitlines()[1:] == [f"{'':<13}word word word end"]
+
+
+def test_the_lines_of_a_table_break_at_the_same_column() -> None:
+    rows = [
+        ("a", "mine", "settled", "1", "1", "1", "1/1", "3/3", "25m"),
+        ("default", "serving", "later", "20", "0", "1", "0/2", "9/10", "5s"),
+    ]
+
+    assert "\n".join(wrapped(line, 60) for line in table(HEADERS, rows)).splitlines() == [
+        "NAMESPACE   NAME      STATE     REPLICAS   AVAILABLE",
+        "            UPDATED   GANGS   PODS READY   AGE",
+        "a           mine      settled   1          1",
+        "            1         1/1     3/3          25m",
+        "default     serving   later     20         0",
+        "            1         0/2     9/10         5s",
+    ]
 
 
 def test_a_character_of_two_columns_counts_twice() -> None:

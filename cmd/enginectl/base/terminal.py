@@ -38,7 +38,9 @@ LEAST_TEXT: Final = 40
 COLUMN: Final = re.compile(r"(?:^| ) +(?=\S)")
 """What is in front of a column of a line."""
 PADDING: Final = re.compile(" {9,}")
-"""What fills a cell of a table: it is not needed in a line that is too long."""
+"""What fills a cell of a table. Where it would take most of a line that is too long, it is left out."""
+CELL: Final = re.compile(r"(?<! ) {1,16}(?=   \S)")
+"""What fills a short cell, but for the gap behind it. It stays with the cell, so that all lines of a table break at the same column."""
 COMMAND: Final = re.compile(r"`[^`]*`")
 """A command to copy, which is not broken."""
 WIDE: Final = ("W", "F")
@@ -241,10 +243,17 @@ def wrapped(text: str, width: int) -> str:
     margin = len(text) - len(text.lstrip())
     starts = [match.end() for match in COLUMN.finditer(text) if margin < match.end() <= width - LEAST_TEXT]
     begin = starts[-1] if starts else margin
-    whole = COMMAND.sub(lambda match: match[0].replace(" ", "\0"), text[:begin] + PADDING.sub("   ", text[begin:]))
+    rest = PADDING.sub(lambda match: match[0] if 3 * len(match[0]) < 2 * width else "   ", text[begin:])
+    whole = text[:margin] + CELL.sub(_unbroken, text[margin:begin] + rest)
+    whole = COMMAND.sub(_unbroken, whole)
     indent = " " * (begin if starts else min(margin + 4, width // 2))
     lines = wrap(whole, width, subsequent_indent=indent, replace_whitespace=False, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(lines).replace("\0", " ").replace(FILLER, "")
+    return "\n".join(line.replace("\0", " ").replace(FILLER, "").rstrip() for line in lines)
+
+
+def _unbroken(match: re.Match[str]) -> str:
+    """The words of a match as one, for the time of wrapping."""
+    return match[0].replace(" ", "\0")
 
 
 def filled(text: str) -> str:

@@ -26,7 +26,7 @@ table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 caption { text-align: left; color: var(--faint); padding: .2rem 0; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .5rem .3rem 0; text-align: left; vertical-align: top; min-width: 4.5rem;
   overflow: clip; }
-th[scope=row] { font-weight: normal; } .two th[scope=row] { width: 38%; }
+th[scope=col] { overflow-wrap: normal; } th[scope=row] { font-weight: normal; } .two th[scope=row] { width: 38%; }
 .lead { border: 1px solid var(--line); background: var(--box); margin: .8rem 0; } .lead th[scope=row] { width: 9rem; font-weight: 600; }
 .lead th, .lead td { padding: .4rem .8rem; } .lead caption { padding: .2rem 0; } .lead ul { font-size: .95em; }
 details { margin: .3rem 0; } summary { cursor: pointer; } summary h3 { display: inline; }

@@ -165,6 +165,17 @@ def test_the_overview_begins_with_what_is_stalled_and_under_way(full_box: Box, i
     assert "Stalled NameConflict: Service/default/taken-0: " in of_set
 
 
+BROKEN_HEADERS = """[...document.querySelectorAll("th[scope=col]")].flatMap(header => {
+    const text = header.firstChild, range = document.createRange();
+    return [...text.data.matchAll(/\\S+/g)].filter(word => {
+        range.setStart(text, word.index);
+        range.setEnd(text, word.index + word[0].length);
+        return range.getClientRects().length > 1;
+    }).map(word => word[0]);
+})"""
+"""The words of headers that a page breaks within."""
+
+
 @needs_chromium
 def test_a_person_sees_sets_gangs_operations_and_what_is_not_settled_and_why(
     full_box: Box, installed: Installed, browser: Browser, tmp_path: Path
@@ -180,6 +191,8 @@ def test_a_person_sees_sets_gangs_operations_and_what_is_not_settled_and_why(
         browser.open(f"{base}/")
         overview, events = browser.evaluate("document.body.innerText"), list(browser.events)
         browser.screenshot(tmp_path / "overview.png")
+        browser.open(f"{base}/", width=400)
+        broken = browser.evaluate(BROKEN_HEADERS)
         browser.open(f"{base}/?forecast=true")
         foreseen, foreseen_events = browser.evaluate("document.body.innerText"), list(browser.events)
         browser.screenshot(tmp_path / "forecast.png")
@@ -194,6 +207,7 @@ def test_a_person_sees_sets_gangs_operations_and_what_is_not_settled_and_why(
     assert "what follows" not in overview and "what the next pass does, and what follows" in foreseen
     assert browser.events == [f"request: {base}/sets/default/hostile"]
     assert title == "default/hostile"
+    assert broken == []
     assert "default/racks" in overview and "pending" in overview and "PodClique" in overview
     assert "+ create" in overview and "done" in overview
     assert "racks-0" in of_set and "Pending" in of_set and "0 of 4 pods ready" in of_set
