@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import yaml
@@ -155,6 +156,13 @@ def test_the_site_is_built_without_a_warning_searches_and_asks_no_other_host(tmp
     assert re.findall(r'<(?:script|img|iframe)[^>]+src="(?:https?:)?//[^"]+', page) == []
     assert re.findall(r'<link[^>]+rel="(?:stylesheet|preload)"[^>]+href="(?:https?:)?//[^"]+', page) == []
     assert "podcliqueset" in (tmp_path / "site" / "searchindex.js").read_text()
+    assert lost_links(tmp_path / "site") == []
+
+
+def lost_links(folder: Path) -> list[tuple[str, str]]:
+    """The links of built pages to files that are not there: the page and the link."""
+    links = ((page, link) for page in folder.rglob("*.html") for link in re.findall(r'\b(?:href|src)="([^"#?:]+)[^":]*"', page.read_text()))
+    return [(page.name, link) for page, link in links if not (page.parent / unquote(link)).exists()]
 
 
 @pytest.mark.skipif(not find_spec("sphinx"), reason="needs the extra `docs`, which `make docs` installs")

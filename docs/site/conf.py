@@ -5,6 +5,7 @@ menu of versions; without it there is no menu.
 """
 
 import os
+from pathlib import Path
 from typing import Any, Final
 
 from engine.version import VERSION
@@ -42,3 +43,8 @@ html_theme_options: dict[str, Any] = {
 }
 if address:
     html_theme_options["switcher"] = {"json_url": f"{address}/versions.json", "version_match": version}
+
+
+def setup(app: Any) -> None:
+    """Leave out what the theme stores beside its files: a template, whose links lead nowhere."""
+    app.connect("build-finished", lambda built, error: (Path(built.outdir) / "_static" / "webpack-macros.html").unlink(missing_ok=True))
