@@ -15,7 +15,6 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import started
 from tests.resources.dynamo.versions.beta_graphs import Body, beta, component, pods
 from tests.stories.test_control_plane import Audit, connection, define, synced
-from tests.stories.test_recipes import JOINED_AS, recipe
 from tests.waiting import until_objects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
@@ -23,7 +22,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 BETA = kinds.DYNAMO_GRAPH_V1BETA1
 NAMESPACE, UNCONVERTED = "versions", "unconverted"
 NOBODY = {"name": "nobody", "namespace": "default", "path": "/convert", "port": 443}
-RECIPES = ("r10", "r11", "r16", "r20-sglang", "r20-trtllm")
 LEFT = (BETA, kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG, kinds.POD)
 
 
@@ -114,33 +112,6 @@ async def test_a_graph_that_is_stored_as_v1beta1_comes_up_is_scaled_updated_and_
         await admin.delete(BETA, namespace, "chat", propagation="Background")
         report = await synced(plane, namespace)
         assert report.ending is Ending.DONE
-        await until_objects(admin, kinds.POD, namespace, lambda pods: not pods)
-        assert await left(admin, namespace) == []
-
-
-async def test_recipes_come_up_beside_one_another_and_leave_nothing(plane: ControlPlane) -> None:
-    namespace = "recipes"
-    async with connection(plane, "admin") as admin:
-        await define(admin, namespace, definition(converts=False))
-        for service in ("prefill", "decode"):
-            secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"mpirun-ssh-key-r20-trtllm-{service}"}}
-            await admin.create(kinds.SECRET, namespace, secret)
-        for name in RECIPES:
-            graph = recipe(name, version="v1beta1")
-            metadata = {**graph["metadata"], "namespace": namespace}
-            await admin.patch(BETA, namespace, name, {**graph, "metadata": metadata}, how="apply", force=True)
-
-        report = await synced(plane, namespace)
-
-        assert (report.ending, report.failures) == (Ending.DONE, ())
-        mains = [pod["spec"]["containers"][0] for pod in (await admin.list(kinds.POD, namespace)).items]
-        lines = "\n".join(" ".join((*main.get("command", ()), *main.get("args", ()))) for main in mains)
-        assert len(mains) == 2 + 4 + 4 + 5 + 5
-        assert all(JOINED_AS["v1beta1"][name] in lines for name in RECIPES)
-
-        for name in RECIPES:
-            await admin.delete(BETA, namespace, name, propagation="Background")
-        assert (await synced(plane, namespace)).ending is Ending.DONE
         await until_objects(admin, kinds.POD, namespace, lambda pods: not pods)
         assert await left(admin, namespace) == []
 

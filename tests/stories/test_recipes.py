@@ -1,7 +1,8 @@
 """Graphs of the kinds that people publish as recipes: they are planned, come up on every orchestrator, and start what they say."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from engine.verb import Verb
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds
 from resources.base.labels import VLLM_EXECUTORS
+from resources.dynamo.objects.labels import GRAPH_NAME
 from resources.dynamo.versions.converted import as_alpha
 from resources.schema.crds import Conversion, crds
 from tests.mnnvl.sets import computedomain
@@ -24,6 +26,7 @@ RECIPES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 VERSIONS = ("v1alpha1", "v1beta1")
 EXECUTOR = "nvidia.com/vllm-distributed-executor-backend"
 ADDONS: dict[str, tuple[str, ...]] = {"grove": (), "components": ("lws", "volcano")}
+LARGE = {"cpu": "512", "memory": "4Ti", "pods": "110", "nvidia.com/gpu": "64"}
 DATA = "--data-parallel-start-rank"
 MP = "--distributed-executor-backend mp"
 SGLANG = "--dist-init-addr"
@@ -61,24 +64,36 @@ def recipe(name: str, path: str = "grove", version: str = "v1alpha1") -> dict[st
     return {**body, "metadata": metadata}
 
 
+class Needs(NamedTuple):
+    """The names of what a graph refers to and does not make."""
+
+    config_maps: frozenset[str]
+    claim_templates: frozenset[str]
+    secrets: frozenset[str]
+
+
+def needs(graph: dict[str, Any]) -> Needs:
+    """The ConfigMaps, the templates of claims, and the pairs of SSH keys that a graph names; a pair for each service."""
+    pods = [spec["extraPodSpec"] for spec in services(graph).values()]
+    volumes = [volume for pod in pods for volume in pod.get("volumes", ())]
+    return Needs(
+        frozenset(volume["configMap"]["name"] for volume in volumes if "configMap" in volume),
+        frozenset(claim["resourceClaimTemplateName"] for pod in pods for claim in pod.get("resourceClaims", ())),
+        frozenset(f"mpirun-ssh-key-{graph['metadata']['name']}-{service}".lower() for service in services(graph)),
+    )
+
+
 async def provide(cluster: Stage, graph: dict[str, Any]) -> None:
-    """Create what the graph names and does not make: fabric domains with their claim templates, ConfigMaps, and SSH key pairs."""
-    name = graph["metadata"]["name"]
-    for service, spec in as_alpha(graph)["spec"]["services"].items():
-        for volume in spec["extraPodSpec"].get("volumes", ()):
-            if "configMap" in volume:
-                metadata = {"name": volume["configMap"]["name"], "namespace": "default"}
-                await cluster.kubectl.create(kinds.CONFIG_MAP, "default", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-        for claim in spec["extraPodSpec"].get("resourceClaims", ()):
-            template = claim["resourceClaimTemplateName"]
-            if template not in cluster.there(COMPUTE_DOMAIN):
-                await cluster.kubectl.create(COMPUTE_DOMAIN, "default", computedomain(template))
-        secret = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": f"mpirun-ssh-key-{name}-{service}".lower(), "namespace": "default"},
-        }
-        await cluster.kubectl.create(kinds.SECRET, "default", secret)
+    """Create what the graph names and does not make; templates of claims with their fabric domains."""
+    named = needs(graph)
+    for name in named.config_maps:
+        metadata = {"name": name, "namespace": "default"}
+        await cluster.kubectl.create(kinds.CONFIG_MAP, "default", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    for name in named.claim_templates:
+        await cluster.kubectl.create(COMPUTE_DOMAIN, "default", computedomain(name))
+    for name in named.secrets:
+        metadata = {"name": name, "namespace": "default"}
+        await cluster.kubectl.create(kinds.SECRET, "default", {"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
 
 
 async def serve(cluster: Stage, version: str) -> None:
@@ -95,14 +110,42 @@ async def serve(cluster: Stage, version: str) -> None:
     await cluster.clock.advance(5)
 
 
-def leaders(cluster: Stage) -> list[str]:
-    """The command lines of the leaders."""
-    found = []
-    for pod in cluster.there(kinds.POD).values():
-        (main,) = (container for container in pod["spec"]["containers"] if container["name"] == "main")
-        if any(env["name"] == "DYNAMO_RANK" and env.get("value") == "0" for env in main["env"]):
-            found.append(" ".join((*main.get("command", ()), *main.get("args", ()))))
+def services(graph: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Service -> what the graph says of it, as v1alpha1."""
+    found: dict[str, dict[str, Any]] = as_alpha(graph)["spec"]["services"]
     return found
+
+
+def scaled(graph: dict[str, Any], replicas: int) -> dict[str, Any]:
+    """The graph with that number of replicas of each service."""
+    spec = graph["spec"]
+    if "components" in spec:
+        return {**graph, "spec": {**spec, "components": [{**each, "replicas": replicas} for each in spec["components"]]}}
+    return {**graph, "spec": {**spec, "services": {name: {**each, "replicas": replicas} for name, each in spec["services"].items()}}}
+
+
+def leading_lines(pods: Iterable[dict[str, Any]]) -> list[str]:
+    """The command lines of those of the pods that lead others."""
+    mains = [next(container for container in pod["spec"]["containers"] if container["name"] == "main") for pod in pods]
+    leading = [main for main in mains if any(env["name"] == "DYNAMO_RANK" and env.get("value") == "0" for env in main["env"])]
+    return [" ".join((*main.get("command", ()), *main.get("args", ()))) for main in leading]
+
+
+def leaders(cluster: Stage, graph: dict[str, Any]) -> list[str]:
+    """The command lines of the leaders of a graph."""
+    name = graph["metadata"]["name"]
+    return leading_lines(pod for pod in cluster.there(kinds.POD).values() if pod["metadata"]["labels"][GRAPH_NAME] == name)
+
+
+def uids(cluster: Stage) -> set[str]:
+    """The uids of all pods."""
+    return {pod["metadata"]["uid"] for pod in cluster.there(kinds.POD).values()}
+
+
+def everything(cluster: Stage) -> set[str]:
+    """Kind and name of all objects but Events and Leases."""
+    served = (each.kind for each in cluster.api.catalogue if each.kind.name not in (kinds.EVENT.name, kinds.LEASE.name))
+    return {f"{kind.name} {name}" for kind in served if kind.namespaced for name in cluster.there(kind)}
 
 
 def test_every_recipe_has_an_expectation() -> None:
@@ -136,22 +179,39 @@ async def test_a_recipe_is_planned_alike_in_both_versions(path: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("path", ADDONS)
-@pytest.mark.parametrize("name", RECIPES)
-async def test_a_recipe_comes_up_and_its_leaders_join_their_nodes(name: str, path: str, version: str) -> None:
-    graph = recipe(name, path, version)
-    async with stage(nodes=40, addons=ADDONS[path]) as cluster:
+async def test_recipes_come_up_beside_one_another_are_scaled_and_leave_nothing(path: str, version: str) -> None:
+    graphs = {name: recipe(name, path, version) for name in RECIPES}
+    async with stage(nodes=60, capacity=LARGE, addons=ADDONS[path]) as cluster:
         await serve(cluster, version)
-        await provide(cluster, graph)
+        for graph in graphs.values():
+            await provide(cluster, graph)
+        await cluster.clock.advance(5)
+        before = everything(cluster)
 
-        report = await cluster.sync(manifests=[graph])
+        report = await cluster.sync(manifests=[*graphs.values()])
 
         assert report.ending is Ending.DONE
-        replicas = sum(spec.get("replicas", 1) for spec in as_alpha(graph)["spec"]["services"].values() if "multinode" in spec)
-        lines = leaders(cluster)
-        assert len(lines) == replicas
-        assert all(JOINED_AS[version][name] in line for line in lines), lines
-        again = await cluster.sync(manifests=[graph])
+        for name, graph in graphs.items():
+            lines = leaders(cluster, graph)
+            assert len(lines) == sum(spec.get("replicas", 1) for spec in services(graph).values() if "multinode" in spec), name
+            assert all(JOINED_AS[version][name] in line for line in lines), lines
+        again = await cluster.sync(manifests=[*graphs.values()])
         assert [result for result in again.results if result.operation.verb is not Verb.STATUS] == []
+
+        first = uids(cluster)
+        for replicas in (3, 1, 0):
+            report = await cluster.sync(manifests=[scaled(graph, replicas) for graph in graphs.values()])
+            assert report.ending is Ending.DONE
+            await cluster.clock.advance(40)
+            nodes = sum(spec.get("multinode", {}).get("nodeCount", 1) for graph in graphs.values() for spec in services(graph).values())
+            assert len(cluster.there(kinds.POD)) == replicas * nodes
+            assert first <= uids(cluster) or replicas < 3
+
+        for graph in graphs.values():
+            await cluster.delete(kinds.DYNAMO_GRAPH if version == "v1alpha1" else kinds.DYNAMO_GRAPH_V1BETA1, graph["metadata"]["name"])
+        assert (await cluster.sync()).ending is Ending.DONE
+        await cluster.clock.advance(40)
+        assert everything(cluster) == before
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,14 @@ def component_services(graph: InferenceGraph, service: GraphService, template: B
     """
     containers = mappings(mapping(template.get("spec")).get("containers"))
     yield _service(graph, service, service_name(graph, service), containers)
+    if service.component_type == FRONTEND and not missing_public_service(graph, service):
+        yield _service(graph, service, public_service_name(graph, service), containers)
+
+
+def missing_public_service(graph: InferenceGraph, service: GraphService) -> str:
+    """The name of a frontend's second Service that is not made, because another service's has it; empty if it is made, or not needed."""
     public = public_service_name(graph, service)
-    if service.component_type == FRONTEND and public not in service_names(graph):
-        yield _service(graph, service, public, containers)
+    return public if service.component_type == FRONTEND and public in service_names(graph) else ""
 
 
 def service_names(graph: InferenceGraph) -> frozenset[str]:

@@ -14,7 +14,7 @@ from resources.base import kinds
 from resources.dynamo.model.graph import KAI_QUEUE, GraphService, InferenceGraph, Orchestrator, Role, about_service
 from resources.dynamo.model.names import instance
 from resources.dynamo.objects.component_names import instance_name, name_fault
-from resources.dynamo.objects.component_service import component_services, service_names
+from resources.dynamo.objects.component_service import component_services, missing_public_service, service_names
 from resources.dynamo.objects.deployment import deployment
 from resources.dynamo.objects.group_scheduler import BY_VOLCANO, GroupScheduler, GroupSchedulers
 from resources.dynamo.objects.instance_limit import next_index
@@ -169,9 +169,12 @@ def _graph_notes(graph: InferenceGraph) -> Iterator[str]:
 
 
 def _service_notes(graph: InferenceGraph, service: GraphService, by: GroupScheduler) -> Iterator[str]:
+    field = f"spec.services[{service.name}]"
+    if missing := missing_public_service(graph, service):
+        text = f"{field}: no second Service is made for this frontend: its name {missing} is that of another service's Service"
+        yield about_service(service, f"{text}; rename that service")
     if not service.is_multinode:
         return
-    field = f"spec.services[{service.name}]"
     scheduler = service.scheduler
     if scheduler and scheduler != by.name and graph.is_recorded:
         text = f"{field}.extraPodSpec.schedulerName: {scheduler} schedules the pods one by one: only {by.name} knows their gang"

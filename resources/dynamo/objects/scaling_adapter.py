@@ -86,9 +86,9 @@ def scaling_adapters(
 def adapter_notes(observed: Observed, graph: InferenceGraph, orchestrator: Orchestrator) -> Iterator[str]:
     """What the adapters of a graph, and others that refer to it, cannot do."""
     own = {adapter_id(graph, service) for service in graph.services}
-    for id, live in observed.foreign.items():
-        if id.kind == kinds.SCALING_ADAPTER.name and id not in own and _target(live)[0] == graph.name:
-            yield f"{id.kind} {id.name} {unused(live)}"
+    for live in observed.references.of(kinds.SCALING_ADAPTER.name):
+        if live.id.namespace == graph.namespace and live.id not in own and _target(live)[0] == graph.name and (why := unused(live)):
+            yield f"{live.id.kind} {live.id.name} {why}"
     for service in graph.services:
         if not is_adapted(graph, service):
             continue

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from resources.dynamo.objects.components import component_notes
 from tests.resources.dynamo.objects.component_graphs import resources, template_of, wanted
 from tests.resources.dynamo.objects.grove_graphs import frontend, graph, worker
 
@@ -87,10 +88,16 @@ def test_every_service_of_a_graph_has_a_service_and_a_frontend_a_second_one() ->
     ]
 
 
-def test_the_second_service_of_a_frontend_gives_way_to_another_service_of_that_name() -> None:
-    made = resources(graph({"Frontend": frontend(), "frontend-p": worker()}))
+def test_the_second_service_of_a_frontend_gives_way_to_another_service_of_that_name_and_a_note_says_so() -> None:
+    specified = graph({"Frontend": frontend(), "frontend-p": worker()})
+
+    made = resources(specified)
 
     assert made["Service/g-frontend-p"].body["metadata"]["labels"]["nvidia.com/dynamo-component"] == "frontend-p"
+    assert component_notes(specified) == (
+        "spec.services[Frontend]: no second Service is made for this frontend: its name g-frontend-p is that of another service's Service; "
+        "rename that service",
+    )
 
 
 def test_a_service_selects_the_pods_of_its_service_and_of_several_nodes_the_leader() -> None:
