@@ -9,7 +9,7 @@ from engine.observed import Live
 from engine.paths import get
 from engine.report.printable import some
 from providers.fabrics.nvidia.domain_facts import joined_nodes
-from providers.fabrics.nvidia.driver import check_controller
+from providers.fabrics.nvidia.driver import check_controller, upgrade
 from providers.fabrics.nvidia.evidence import Evidence, finalizers_of, node_of, phase_of, pods_of, required_in_clique
 from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINALIZER, MAX_NODES, TARGET_LABEL
 from resources.base import labels
@@ -134,7 +134,7 @@ def _without_nvlink(evidence: Evidence) -> Iterator[Diagnosis]:
         yield Diagnosis(evidence.id, f"{subject} in {len(cliques)} NVLink cliques", cause, advice)
     if not nodes and "allocationMode" not in mapping(get(live.body, ("spec", "channel"), {})):
         cause = "driver 25.3 treats numNodes 0 as complete: no daemon starts, and there is no NVLink between nodes"
-        yield Diagnosis(evidence.id, f"{subject}, and no node has joined", cause, "upgrade the NVIDIA DRA driver")
+        yield Diagnosis(evidence.id, f"{subject}, and no node has joined", cause, upgrade(evidence.driver))
 
 
 def _keep_together(pods: Sequence[Live]) -> str:

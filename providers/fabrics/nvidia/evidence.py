@@ -16,7 +16,18 @@ from engine.report.printable import some
 from engine.resource import Body
 from providers.fabrics.nvidia import domain_facts
 from providers.fabrics.nvidia.domain_facts import is_ready_without_nodes, joined_nodes, template_name
-from providers.fabrics.nvidia.driver import CONTROLLERS, PLUGINS, ImexMode, controllers, imex_mode, in_namespace, plugins, tracks_cliques
+from providers.fabrics.nvidia.driver import (
+    CONTROLLERS,
+    PLUGINS,
+    ImexMode,
+    Installed,
+    controllers,
+    imex_mode,
+    in_namespace,
+    installed,
+    plugins,
+    tracks_cliques,
+)
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, COMPUTE_DOMAIN_CLIQUE, DOMAIN_LABEL, DRIVER, NAMED, NVLINK_CLIQUE_LABEL
 from providers.fabrics.nvidia.pod_messages import PrepareFailure, SchedulingFailure, prepare_failures, scheduling_failures
 from resources.base import kinds, labels
@@ -281,9 +292,13 @@ class Evidence:
     @cached_property
     def driver_namespace(self) -> str:
         """The namespace of the DRA driver, found by its controller, its plugin or a daemon; empty if none of these was found."""
-        daemons = (live for live in self._all(DAEMON_SETS, DAEMONS) if DOMAIN_LABEL in live.labels)
-        parts = (*self._controllers, *plugins(self._all(PLUGINS)), *daemons)
-        return next((live.id.namespace for live in parts), "")
+        daemons = (live.id.namespace for live in self._all(DAEMON_SETS, DAEMONS) if DOMAIN_LABEL in live.labels)
+        return self.driver.namespace or next(daemons, "")
+
+    @property
+    def driver(self) -> Installed:
+        """Where the driver is installed, according to its controller or its kubelet plugin."""
+        return installed((*self._controllers, *plugins(self._all(PLUGINS))))
 
     @cached_property
     def _controllers(self) -> list[Live]:
@@ -295,17 +310,15 @@ class Evidence:
 
         Where that cannot be read: the domain is Ready and not being deleted, pods run in it, and it has neither nodes nor a DaemonSet.
         """
-        mode = imex_mode(self._controllers)
-        if mode is not None:
+        if (mode := imex_mode(self._controllers)) is not None:
             return mode is ImexMode.HOST
-        daemon_sets = self.results.of(DAEMON_SETS)
         runs = any(phase_of(pod) == "Running" and not self.has_lost_domain(pod) for pod in self.pods)
         return (
             self.domain is not None
             and not self.is_terminating
             and runs
             and is_ready_without_nodes(self.domain)
-            and daemon_sets.known
+            and self.results.of(DAEMON_SETS).known
             and not any(live.id.kind == kinds.DAEMON_SET.name for live in self.driver_objects)
         )
 

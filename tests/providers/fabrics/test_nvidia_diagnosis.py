@@ -342,7 +342,7 @@ ROWS = (
         [pod(node="n1", phase="Running"), domain(mode=False), template()],
         "its pod runs, and no node has joined",
         "driver 25.3 treats numNodes 0 as complete",
-        "upgrade",
+        "There is no way back from 0.4 or later to 25.x",
     ),
     Row(
         "a driver that has not noticed",
