@@ -40,8 +40,8 @@ class DynamoGraphBlueprint(Blueprint[Configuration]):
         return CHILDREN | {kinds.POD_GROUP: WRITES} if has_built_in_gangs(configuration.schedulers) else CHILDREN
 
     def references(self, configuration: Configuration) -> tuple[Kind, ...]:
-        """KAI's queues, which also tell whether the cluster has KAI; scaling adapters, also those that others made, without our labels."""
-        return (kinds.KAI_QUEUE, kinds.SCALING_ADAPTER)
+        """KAI's queues, which also tell whether the cluster has KAI."""
+        return (kinds.KAI_QUEUE,)
 
     def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:
         """Kind -> the kinds that must be listed completely first: the status of a graph reports on what runs it."""

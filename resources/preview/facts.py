@@ -76,6 +76,8 @@ class Facts(Struct, frozen=True, eq=False):
     """Component that has missed its deadline -> its pods; absent: they could not be read. None: they were not looked at."""
     assumes_nodes: bool = False
     """Whether nodes are added for these pods."""
+    unused_adapters: Mapping[ResourceId, tuple[str, ...]] = field(default_factory=dict)
+    """Graph that has scaling adapters -> those that name it and have no effect, whoever made them."""
     base: Mapping[ResourceId, tuple[str, ...]] = field(default_factory=dict)
     """Root -> remarks about the manifests with which the change is compared."""
     notices: tuple[str, ...] = ()

@@ -339,7 +339,13 @@ def waiting_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -
         yield from waiting_components(first)
 
 
+def adapter_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """The scaling adapters of others that have no effect."""
+    yield from ((root, note) for root, notes in facts.unused_adapters.items() for note in notes)
+
+
 RULES: tuple[Rule, ...] = (
+    adapter_remarks,
     late_remarks,
     waiting_remarks,
     replacement_remarks,

@@ -182,6 +182,10 @@ def test_why_shows_the_chain_from_a_pod_to_its_graph(box: Box, engine: Engine, f
     second = {"apiVersion": "nvidia.com/v1alpha1", "kind": kinds.SCALING_ADAPTER.name, "metadata": {"name": "mine"}}
     box.create(kinds.SCALING_ADAPTER, {**second, "spec": {"replicas": 3, "dgdRef": {"name": "llm", "serviceName": "Decode"}}})
     assert "  note: it has no effect: only an adapter named llm-decode counts for service Decode of " in engine("why", "dgdsa/mine").out
+    file = written(folder, "adapted.yaml")
+    file.write_text(file.read_text().replace("multinode:", "scalingAdapter: {enabled: true}\n      multinode:"))
+    adapted = engine("diff", "-f", file)
+    assert f"{kinds.SCALING_ADAPTER.name} mine has no effect: only an adapter named llm-decode counts" in adapted.out
     missing = engine("why", "pod/nobody")
     assert (missing.code, missing.messages) == (Exit.FAILED, ["engine: Pod/default/nobody does not exist, and no workload desires it"])
 

@@ -29,6 +29,7 @@ ADDONS: dict[str, tuple[str, ...]] = {"grove": (), "components": ("lws", "volcan
 LARGE = {"cpu": "512", "memory": "4Ti", "pods": "110", "nvidia.com/gpu": "64"}
 DATA = "--data-parallel-start-rank"
 MP = "--distributed-executor-backend mp"
+RAY = "--distributed-executor-backend ray"
 SGLANG = "--dist-init-addr"
 MPIRUN = "mpirun"
 JOINED = {
@@ -46,12 +47,13 @@ JOINED = {
     "r14": SGLANG,
     "r15": MP,
     "r16": SGLANG,
-    "r20-vllm": "--distributed-executor-backend ray",
+    "r17": RAY,
+    "r20-vllm": RAY,
     "r20-sglang": SGLANG,
     "r20-trtllm": MPIRUN,
 }
 """Recipe -> what the command of each leader has, as v1alpha1."""
-JOINED_AS = {"v1alpha1": JOINED, "v1beta1": {**JOINED, "r20-vllm": MP}}
+JOINED_AS = {"v1alpha1": JOINED, "v1beta1": {**JOINED, "r17": MP, "r20-vllm": MP}}
 
 
 def recipe(name: str, path: str = "grove", version: str = "v1alpha1") -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,11 +15,11 @@ from tests.controlplane.cluster import ControlPlane, register
 from tests.controlplane.fixtures import start_parts, started
 from tests.controlplane.schedulers.lws import lws
 from tests.controlplane.schedulers.volcano import install_volcano_crds, volcano_substitute
-from tests.stories.graph_cluster import ALL_OBJECTS, remarks
+from tests.stories.graph_cluster import ALL_OBJECTS
 from tests.stories.test_control_plane import connection, define, synced
 from tests.stories.test_graph_versions_on_a_control_plane import definition
 from tests.stories.test_recipes import ADDONS, JOINED_AS, RECIPES, VERSIONS, leading_lines, needs, recipe, services
-from tests.waiting import until_objects
+from tests.waiting import Objects, until_objects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -97,7 +98,7 @@ async def test_all_recipes_come_up_beside_one_another_and_leave_nothing(plane: C
 
         report = await synced(plane, namespace)
 
-        assert report.ending is Ending.DONE, remarks(report)
+        assert (report.ending, [str(each)[:300] for each in report.failures]) == (Ending.DONE, [])
         pods = (await admin.list(kinds.POD, namespace)).items
         assert {pod["status"].get("phase") for pod in pods} == {"Running"}
         for name, graph in graphs.items():
@@ -112,11 +113,15 @@ async def test_all_recipes_come_up_beside_one_another_and_leave_nothing(plane: C
             await admin.delete(kind, namespace, graph["metadata"]["name"], propagation="Background")
         assert (await synced(plane, namespace)).ending is Ending.DONE
         for each in ALL_LEFT:
-            await until_objects(admin, each, namespace, lambda objects, each=each: objects.keys() == left[each.name])
+            await until_objects(admin, each, namespace, partial(are_named, left[each.name]))
         assert (await admin.list(kind, namespace)).items == []
 
 
 ALL_LEFT = tuple(kind for kind in ALL_OBJECTS if kind not in (kinds.DYNAMO_GRAPH, kinds.KAI_POD_GROUP))
+
+
+def are_named(names: set[str], objects: Objects) -> bool:
+    return objects.keys() == names
 
 
 async def names(admin: KubernetesClient, kind: Any, namespace: str) -> set[str]:

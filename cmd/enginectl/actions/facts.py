@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from engine.errors import ClusterError
 from engine.forecast.forecast import Forecast
 from engine.ids import Kind
-from engine.observed import Live
+from engine.observed import Live, Observed
 from engine.runtime.passes import Engine
 from engine.runtime.provider import Observation, Provider, RecordedProvider, Scope
 from enginectl.actions import requirements
 from resources.base import kinds
+from resources.base.fields import mapping, mappings
 from resources.domains.capacity import NodeCapacity, islands_of
 from resources.placement.cluster_room import NO_DEFAULTS, Defaults, RoomNode
 from resources.ports.configuration import Configuration
@@ -101,8 +102,16 @@ async def read_facts(
             pods = await pods_of_components(engine.provider, engine.clock, late_components(first))
             known = replace(known, component_pods=pods, assumes_nodes=assume_nodes)
 
+    async def read_adapters() -> None:
+        nonlocal known
+        graphs = [each.root.id for each in first.world.roots if each.root.id.kind == kinds.DYNAMO_GRAPH.name and _adapts(each)]
+        if adapters := await _listed_in(reader, kinds.SCALING_ADAPTER, {graph.namespace for graph in graphs}):
+            from resources.dynamo.objects.scaling_adapter import unused_adapters  # Few graphs have any.
+
+            known = replace(known, unused_adapters={graph: tuple(unused_adapters(graph, adapters)) for graph in graphs})
+
     async with anyio.create_task_group() as tasks:
-        for read in (read_late, read_quotas, read_defaults, read_nodes, read_notices, try_new):
+        for read in (read_late, read_adapters, read_quotas, read_defaults, read_nodes, read_notices, try_new):
             tasks.start_soon(read)
     return replace(known, quotas=tuple(quotas), defaults=defaults, capacities=capacities, room=room, notices=(*notices, *reader.notices))
 
@@ -142,6 +151,15 @@ async def capacities_and_room(
         nodes, room = await nodes_and_room(reader.provider, needed.room, reader.forbidden, whole=not reader.managed, visit=visit)
     read = {fabric.kind.key: await capacity_of(fabric, reader, nodes, complete=not is_record) for fabric in needed.fabrics}
     return {key: capacity for key, capacity in read.items() if capacity is not None}, room
+
+
+def _adapts(observed: Observed) -> bool:
+    """Whether a service of a graph that stays, as it is proposed or stored, has a scaling adapter."""
+    if observed.root.deleting_since is not None:
+        return False
+    spec = mapping((observed.root.body if observed.proposal is None else observed.proposal).get("spec"))
+    services = (*mappings(spec.get("components")), *map(mapping, mapping(spec.get("services")).values()))
+    return any("scalingAdapter" in service for service in services)
 
 
 async def quotas_in(reader: FactReader, namespaces: Collection[str]) -> list[Live]:

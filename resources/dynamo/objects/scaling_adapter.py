@@ -3,7 +3,7 @@
 The graph's number counts until the adapter exists. It is not written back into the graph: a manifest and an autoscaler never disagree.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from engine.ids import ResourceId
@@ -84,11 +84,8 @@ def scaling_adapters(
 
 
 def adapter_notes(observed: Observed, graph: InferenceGraph, orchestrator: Orchestrator) -> Iterator[str]:
-    """What the adapters of a graph, and others that refer to it, cannot do."""
-    own = {adapter_id(graph, service) for service in graph.services}
-    for live in observed.references.of(kinds.SCALING_ADAPTER.name):
-        if live.id.namespace == graph.namespace and live.id not in own and _target(live)[0] == graph.name and (why := unused(live)):
-            yield f"{live.id.kind} {live.id.name} {why}"
+    """What the adapters of a graph cannot do, and others that have our labels."""
+    yield from unused_adapters(graph.id, observed.foreign.values())
     for service in graph.services:
         if not is_adapted(graph, service):
             continue
@@ -99,6 +96,14 @@ def adapter_notes(observed: Observed, graph: InferenceGraph, orchestrator: Orche
             yield f"{field}: {adapter.kind} {adapter.name} is not the graph's own: its replicas count, its status is not written"
         if orchestrator is Orchestrator.GROVE and service.replicas <= 0 and _number(observed, graph, service):
             yield f"{field}: has no effect while the service has 0 replicas in the graph, and so no place in its PodCliqueSet"
+
+
+def unused_adapters(graph: ResourceId, lives: Iterable[Live]) -> Iterator[str]:
+    """The adapters among these that refer to a graph and have no effect."""
+    for live in lives:
+        if live.id.kind == kinds.SCALING_ADAPTER.name and live.id.namespace == graph.namespace and _target(live)[0] == graph.name:
+            if why := unused(live):
+                yield f"{live.id.kind} {live.id.name} {why}"
 
 
 def unused(live: Live) -> str:
