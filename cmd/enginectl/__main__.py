@@ -2,6 +2,6 @@
 
 import sys
 
-from enginectl.main import main
+from enginectl.entry import main
 
 sys.exit(main())
