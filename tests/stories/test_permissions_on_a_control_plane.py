@@ -30,7 +30,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 CONCURRENCY = 8
 """How many processes of ours run at a time, each without one right."""
 
-OF_PREVIEWS = tuple(Permission(kind, ("list",)) for kind in (kinds.NODE, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE, kinds.RESOURCE_SLICE))
+LISTED = (kinds.NODE, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE, kinds.RESOURCE_SLICE, kinds.DEVICE_CLASS)
+OF_PREVIEWS = tuple(Permission(kind, ("list",)) for kind in LISTED)
 OF_PLANS = rights((CLUSTER_IDENTITY, *OF_PREVIEWS))
 """What `sync --plan` and every `sync` that shows its plan need besides: they compare the cluster with that of the plan, and look for quotas
 and for room on the nodes. They say so if they may not."""
