@@ -1,6 +1,6 @@
 """Gang members: how kube-scheduler places the pods of a PodGroup: so many or none, all at one value of a node label if it says so."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -13,16 +13,10 @@ from engine.resource import Body
 from resources.base import kinds, labels, names
 from resources.base.added_to_pods import REQUIRED
 from resources.base.fields import mapping, mappings
+from resources.model.pod_groups import GROUP, Find, groups_around, level_of
 from resources.placement.pod_affinity import affinity_terms, topology_key
 
-Find = Callable[[ResourceId], Body | None]
-"""The body of an object; None if it does not exist."""
-GROUP: Final = ("spec", "schedulingGroup", "podGroupName")
 MINIMUM: Final = ("spec", "schedulingPolicy", "gang", "minCount")
-TOPOLOGY: Final = ("spec", "schedulingConstraints", "topology")
-PARENT: Final = ("spec", "parentCompositePodGroupName")
-MAX_DEPTH: Final = 5
-"""A group and what may be above it."""
 
 
 class GangMinimum(Struct, frozen=True):
@@ -47,7 +41,7 @@ def gang_member(pod: Live, find: Find) -> GangMember:
     name = get(pod.body, GROUP)
     if not isinstance(name, str):
         return GangMember(_beside_its_gang(pod, find), None)
-    groups = list(_groups(pod.id.namespace, name, find))
+    groups = list(groups_around(pod.id.namespace, name, find))
     if not groups:
         return GangMember(pod, None)
     keys = _keys(groups)
@@ -64,28 +58,14 @@ def _beside_its_gang(pod: Live, find: Find) -> Live:
         return pod
     own = {topology_key(term) for term in terms}
     groups = (gang, names.clique_group(pod.labels.get(labels.PODCLIQUE, "")))
-    existing = (group for name in groups for group in _groups(pod.id.namespace, name, find))
+    existing = (group for name in groups for group in groups_around(pod.id.namespace, name, find))
     keys = {label: key for label, key in _keys(existing).items() if key in own}
     return _together(pod, keys) if keys else pod
 
 
 def _keys(groups: Iterable[tuple[ResourceId, Body]]) -> dict[str, str]:
     """A label for each group that has a topology constraint -> the node label of that constraint."""
-    return {f"group/{id.kind}/{id.name}": str(levels[0]["key"]) for id, body in groups if (levels := _levels(body))}
-
-
-def _groups(namespace: str, name: object, find: Find) -> Iterator[tuple[ResourceId, Body]]:
-    """The PodGroup of that name and the CompositePodGroups above it, as far as they exist."""
-    kind = kinds.POD_GROUP
-    for _ in range(MAX_DEPTH):
-        if not isinstance(name, str) or (body := find(id := kind.id(namespace, name))) is None:
-            return
-        yield id, body
-        kind, name = kinds.COMPOSITE_POD_GROUP, get(body, PARENT)
-
-
-def _levels(group: Body) -> list[Body]:
-    return [level for level in mappings(get(group, TOPOLOGY)) if isinstance(level.get("key"), str)]
+    return {f"group/{id.kind}/{id.name}": level for id, body in groups if (level := level_of(body))}
 
 
 def _minimum_of_gang(pod: Live, find: Find) -> int | None:

@@ -13,7 +13,8 @@ from engine.observed import Live
 from engine.plan import Wait
 from resources.base import kinds, labels
 from resources.base.fields import mapping
-from resources.cluster_model.gang_members import Find, GangMinimum, gang_member
+from resources.cluster_model.gang_members import GangMinimum, gang_member
+from resources.model.pod_groups import Find
 from resources.placement.cluster_room import ClusterRoom
 from resources.placement.packing import left_over
 from resources.placement.pod_affinity import ENDED

@@ -98,7 +98,8 @@ def gang_room(
     """
     book = DemandBook(cluster.priorities)
     demands = Counter(demand for pod, places in pods if (demand := book.demand_of(pod, places)) is not None)
-    areas = _areas(cluster, level, frozenset(placed))
+    placed = frozenset(placed)
+    areas = _areas(cluster, level, placed)
     if not areas:
         return GangRoom(len(pods), 0, f"no node has the label {level}; label or add nodes", "")
     room, left = min((_left(area, demands) for area in areas), key=lambda each: each[1])
@@ -106,13 +107,20 @@ def gang_room(
         return GangRoom(len(pods), len(pods), "", "")
     refusal = room.refusal(demands)
     why = refusal_text(refusal, room) if refusal is not None else f"their nodes have room for {len(pods) - left} of them together; {FREE}"
-    where = f"no value of node label {level} has room for all of them: " if level and len(areas) > 1 else ""
+    where = _where(level, areas, placed)
     lacking: dict[str, set[str]] = {}
     for demand in demands:
         for node in room.suitable(demand):
             if missing := _lacking(node, demand):
                 lacking.setdefault(node.node.name, set()).update(missing)
     return GangRoom(len(pods), len(pods) - left, where + why, holders.on(lacking, own))
+
+
+def _where(level: str, areas: Sequence[ClusterRoom], placed: Collection[str]) -> str:
+    """Among which nodes there is no room; empty if that is said by their number."""
+    if level and len(areas) > 1:
+        return f"no value of node label {level} has room for all of them: "
+    return f"others of them are at {level}={areas[0].nodes[0].labels[level]}: " if level and placed else ""
 
 
 def _lacking(placed: PlacedPods, demand: PodDemand) -> list[str]:

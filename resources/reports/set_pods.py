@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from engine.ids import Kind
+from engine.ids import Kind, ResourceId
 from engine.observed import Live, Observed
+from engine.resource import Body
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.model.gang_scheduling import shortfalls
@@ -42,6 +43,11 @@ class SetPods(Struct, frozen=True, eq=False):
         """An object of that kind in the set's namespace that the set owns or refers to; None if it does not exist."""
         id = kind.id(self.observed.root.id.namespace, name)
         return self.observed.references.objects.get(id) or self.observed.find(id)
+
+    def body(self, id: ResourceId) -> Body | None:
+        """The body of an object of the set; None if it does not exist."""
+        live = self.observed.find(id)
+        return live.body if live is not None else None
 
     def incomplete(self, gang: Live | None) -> Mapping[str, tuple[int, int]]:
         """Pod group of a PodGang -> the numbers of its pods and of those that it needs, for those with fewer than that."""

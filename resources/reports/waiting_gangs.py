@@ -1,7 +1,8 @@
 """Waiting gangs: PodGangs, and LeaderWorkerSets of graphs, whose minimum is not on nodes because the scheduler found no room for it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,18 +12,20 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.paths import get
 from engine.report.printable import counted
-from resources.base import kinds
-from resources.base.fields import count, mapping
+from resources.base import kinds, labels
+from resources.base.fields import count, mapping, mappings
 from resources.base.labels import SET_OF_POD
 from resources.model.pod_facts import PodFacts, facts_of
+from resources.model.pod_groups import GROUP, groups_around, level_of
 from resources.placement.gang_room import GangRoom
+from resources.placement.node_fit import texts
 from resources.ports.checks import Diagnosis
 from resources.reports.graph_summary import GraphSummary
 from resources.reports.set_pods import SetPods
 from resources.reports.summary import GangSummary, WorkloadSummary, lives_of
 
-REQUIRED_LEVEL: Final = ("spec", "topologyConstraint", "packConstraint", "required")
-"""The node label of which all pods of a PodGang must have one value."""
+REQUIRED_LEVEL: Final = ("topologyConstraint", "packConstraint", "required")
+"""The node label of which all pods of a PodGang, or of a part of it, must have one value."""
 
 REFUSED: Final = ("Unschedulable", "SchedulerError")
 """The reasons of pods for which the scheduler has found no node. For a group it has an error in a cluster without nodes (1.37)."""
@@ -30,6 +33,16 @@ REFUSED: Final = ("Unschedulable", "SchedulerError")
 
 SIZE: Final = ("spec", "leaderWorkerTemplate", "size")
 """How many pods a group of a LeaderWorkerSet has. Those of a graph have one group, which is a gang."""
+
+
+class GangArea(Struct, frozen=True, eq=False):
+    """The pods of a waiting gang that must have one value of a node label: all, or those of some cliques."""
+
+    level: str
+    pods: tuple[Live, ...]
+    """Those that lack a node, at least one."""
+    placed: tuple[str, ...]
+    """The nodes of the others, one entry for each pod."""
 
 
 class WaitingGang(Struct, frozen=True, eq=False):
@@ -42,8 +55,8 @@ class WaitingGang(Struct, frozen=True, eq=False):
     """The nodes of those of the minimum that have one, one entry for each pod."""
     pods: tuple[Live, ...]
     """Those that lack one and that the scheduler may place. It has looked for a node for at least one of them, and found none."""
-    level: str
-    """The node label of which all of its pods must have one value; empty if it need not."""
+    areas: tuple[GangArea, ...]
+    """What must be together, the widest first."""
     words: str
     """What the scheduler says."""
 
@@ -51,22 +64,55 @@ class WaitingGang(Struct, frozen=True, eq=False):
 def waiting_gangs(pods: SetPods) -> Iterator[WaitingGang]:
     """The gangs of a set that wait for room, by name. One of which pods are missing does not: no room would help it."""
     for gang in lives_of(pods.observed, kinds.PODGANG.name):
-        placed: list[str] = []
-        lacking: list[PodFacts] = []
+        placed: dict[str, list[str]] = {}
+        lacking: dict[str, list[PodFacts]] = {}
         least = pods.needed(gang)
         serving = {clique: [pod for pod in pods.by_clique.get(clique, ()) if pod.serving] for clique in least}
         if any(len(serving[clique]) < minimum for clique, minimum in least.items()):
             continue
         for clique, minimum in least.items():
-            nodes = [pod.node for pod in serving[clique] if pod.node][:minimum]
-            placed += nodes
-            lacking += [pod for pod in serving[clique] if not pod.node and not mapping(pod.live.body.get("spec")).get("schedulingGates")][
-                : minimum - len(nodes)
-            ]
-        if words := _refusal(lacking):
-            level = get(gang.body, REQUIRED_LEVEL)
-            lives = tuple(pod.live for pod in lacking)
-            yield WaitingGang(gang.id, sum(least.values()), tuple(placed), lives, level if isinstance(level, str) else "", words)
+            placed[clique] = nodes = [pod.node for pod in serving[clique] if pod.node][:minimum]
+            lacking[clique] = [
+                pod for pod in serving[clique] if not pod.node and not mapping(pod.live.body.get("spec")).get("schedulingGates")
+            ][: minimum - len(nodes)]
+        if words := _refusal(list(chain(*lacking.values()))):
+            parts = {clique: (tuple(pod.live for pod in lacking[clique]), tuple(placed[clique])) for clique in least}
+            areas = (_area(level, [parts[clique] for clique in cliques]) for level, cliques in _required(pods, gang, serving))
+            all_pods, all_placed = _joined(parts.values())
+            yield WaitingGang(gang.id, sum(least.values()), all_placed, all_pods, tuple(area for area in areas if area.pods), words)
+
+
+def _area(level: str, parts: Iterable[tuple[tuple[Live, ...], tuple[str, ...]]]) -> GangArea:
+    return GangArea(level, *_joined(parts))
+
+
+def _joined(parts: Iterable[tuple[tuple[Live, ...], tuple[str, ...]]]) -> tuple[tuple[Live, ...], tuple[str, ...]]:
+    """The pods without nodes and the nodes of the others, of several cliques."""
+    listed = list(parts)
+    return tuple(chain(*(pods for pods, _ in listed))), tuple(chain(*(nodes for _, nodes in listed)))
+
+
+def _required(pods: SetPods, gang: Live, serving: Mapping[str, Sequence[PodFacts]]) -> list[tuple[str, Collection[str]]]:
+    """Node labels and the cliques of a gang all of whose pods must have one value of it, the most cliques first.
+
+    Kube-scheduler goes by the groups that the pods carry, as they were created; others by the PodGang.
+    """
+    if gang.labels.get(labels.SCHEDULER_NAME) in pods.of_whole_gangs:
+        spec = mapping(gang.body.get("spec"))
+        holders: list[tuple[Mapping[str, Any], Collection[str]]] = [(spec, serving.keys())]
+        holders += [(group, texts(group.get("podGroupNames"))) for group in mappings(spec.get("topologyConstraintGroupConfigs"))]
+        holders += [(group, (str(group.get("name")),)) for group in mappings(spec.get("podgroups"))]
+        asked = [
+            (level, serving.keys() & set(cliques)) for holder, cliques in holders if isinstance(level := get(holder, REQUIRED_LEVEL), str)
+        ]
+    else:
+        cliques_by_group: dict[ResourceId, tuple[str, set[str]]] = {}
+        for clique, members in serving.items():
+            name = next(filter(None, (get(pod.live.body, GROUP) for pod in members)), None)
+            for id, group in groups_around(gang.id.namespace, name, pods.body):
+                cliques_by_group.setdefault(id, (level_of(group), set()))[1].add(clique)
+        asked = [(level, cliques) for level, cliques in cliques_by_group.values() if level]
+    return sorted(asked, key=lambda each: -len(each[1]))
 
 
 def unready_groups(graph: Observed) -> list[Live]:
@@ -87,7 +133,7 @@ def waiting_groups(groups: Iterable[Live], pods: Iterable[Live]) -> Iterator[Wai
         placed = tuple(pod.node for pod in serving if pod.node)
         lacking = [pod for pod in serving if not pod.node and not mapping(pod.live.body.get("spec")).get("schedulingGates")]
         if len(serving) >= size and (words := _refusal(lacking)):
-            yield WaitingGang(group.id, size, placed, tuple(pod.live for pod in lacking), "", words)
+            yield WaitingGang(group.id, size, placed, tuple(pod.live for pod in lacking), (), words)
 
 
 def _refusal(pods: Sequence[PodFacts]) -> str:

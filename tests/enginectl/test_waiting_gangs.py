@@ -42,13 +42,13 @@ def gang(folder: Path, name: str, pods: int, gpus: int = 4, mnnvl: str = "disabl
 
 def sync_until_refused(box: Box, engine: Engine, file: Path, *words: str | Path) -> None:
     """Sync a set as often as it takes until all its pods exist and the scheduler has found no room for those without a node."""
-    (clique,) = json.loads(file.read_text())["spec"]["template"]["cliques"]
+    cliques = json.loads(file.read_text())["spec"]["template"]["cliques"]
     for _ in range(20):
         engine("sync", "-f", file, "--timeout", "20s", "--assume-nodes", *words)
         pods = [body for body in box.all(POD) if body["metadata"]["name"].startswith(f"{file.stem}-")]
         lacking = [body.get("status") or {} for body in pods if not body["spec"].get("nodeName")]
         refused = [any(each.get("reason") == "Unschedulable" for each in status.get("conditions") or ()) for status in lacking]
-        if len(pods) == clique["spec"]["replicas"] and lacking and all(refused):
+        if len(pods) == sum(clique["spec"]["replicas"] for clique in cliques) and lacking and all(refused):
             return
     raise AssertionError(f"the pods of {file.stem} are not refused")
 

@@ -163,6 +163,15 @@ async def removed(admin: KubernetesClient, run: Run, *names: str) -> None:
     await eventually(partial(_is_empty, admin))
 
 
+async def stuck(run: Run, *words: str | Path) -> CommandResult:
+    """Sync until it ends because nothing more can be done: again, where its time was too short for its writes on a busy machine."""
+    for _ in range(5):
+        result = await run("sync", *words, "--yes", "--timeout", "15s")
+        if result.code == Exit.STUCK:
+            return result
+    raise AssertionError(result.out)
+
+
 async def _is_empty(admin: KubernetesClient) -> bool:
     return not await left(admin)
 

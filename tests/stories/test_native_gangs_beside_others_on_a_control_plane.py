@@ -28,6 +28,7 @@ from tests.stories.gang_cluster import (
     pods_of,
     prepare,
     removed,
+    stuck,
     uids,
     whole_nodes,
     written,
@@ -87,7 +88,7 @@ async def test_preflight_says_that_the_scheduler_lacks_its_gate_until_it_has_it(
     async with connection(without_gate, "admin") as admin:
         await prepare(admin)
         await fill(admin, "node-c", "node-d")
-        assert (await run("sync", "-f", written(tmp_path, whole_nodes("half")), "--yes", "--timeout", "10s")).code == Exit.STUCK
+        await stuck(run, "-f", written(tmp_path, whole_nodes("half")))
         nodes = await placed(admin, "half")
         assert len(set(nodes.values()) - {""}) == 2 and len(nodes) == 3, "It places them one by one."
         assert not await is_told()
@@ -206,8 +207,8 @@ async def test_a_pod_group_of_others_under_the_name_of_a_gang_blocks_it_with_the
     async with connection(four_nodes, "admin") as admin:
         await prepare(admin)
         await admin.create(kinds.POD_GROUP, NAMESPACE, foreign)
-        blocked = await run("sync", "-f", written(tmp_path, whole_nodes("taken")), "--yes", "--timeout", "20s")
-        assert blocked.code == Exit.STUCK and await placed(admin, "taken") == {}
+        blocked = await stuck(run, "-f", written(tmp_path, whole_nodes("taken")))
+        assert await placed(admin, "taken") == {}
         why = f"PodGroup {NAMESPACE}/taken-0 already exists but is not controlled by PodGang {NAMESPACE}/taken-0"
         status = await run("status")
         assert why in blocked.out and why in status.out, (blocked.out, status.out)
@@ -233,9 +234,9 @@ async def test_a_pod_group_of_a_deleted_set_that_a_finalizer_keeps_is_told_and_t
         await admin.patch(kinds.POD_GROUP, NAMESPACE, "again-0", kept, how="merge")
         assert (await run("delete", "again", "--yes", "--timeout", "60s")).code == Exit.DONE
 
-        blocked = await run("sync", "-f", written(tmp_path, smaller), "--yes", "--timeout", "20s")
+        blocked = await stuck(run, "-f", written(tmp_path, smaller))
         why = "PodGroup gangs/again-0 of an earlier PodGang is being deleted, and finalizer example.com/keep keeps it; do: end what uses it"
-        assert blocked.code == Exit.STUCK and why in blocked.out and why in (await run("status")).out, blocked.out
+        assert why in blocked.out and why in (await run("status")).out, blocked.out
         assert await placed(admin, "again") == {} and await minimums(admin) == {"again-0": 3}
 
         await admin.patch(kinds.POD_GROUP, NAMESPACE, "again-0", {"metadata": {"finalizers": None}}, how="merge")

@@ -43,6 +43,7 @@ from tests.stories.gang_cluster import (
     prepare,
     removed,
     run_on,
+    stuck,
     uids,
     whole_nodes,
     written,
@@ -172,7 +173,7 @@ async def test_pods_beyond_the_minimum_are_gated_until_it_has_nodes(four_nodes: 
     async with connection(four_nodes, "admin") as admin:
         await prepare(admin)
         await fill(admin, "node-c", "node-d")
-        assert (await run("sync", "-f", written(tmp_path, whole_nodes("more", extra=2)), "--yes", "--timeout", "15s")).code == Exit.STUCK
+        await stuck(run, "-f", written(tmp_path, whole_nodes("more", extra=2)))
         pods = (await pods_of(admin, "more")).values()
         assert [is_gated(pod) for pod in pods if not is_member(pod)] == [True, True]
         shown = await run("why", f"pod/{next(pod['metadata']['name'] for pod in pods if is_gated(pod))}")
@@ -200,7 +201,7 @@ async def test_pods_beyond_the_minimum_stay_in_the_rack_of_their_gang(four_nodes
         await prepare(admin)
         await admin.create(kinds.TOPOLOGY_BINDING, "", HALL)
         # A rack has two nodes, and the other one is empty.
-        assert (await run("sync", "-f", written(tmp_path, near), "--yes", "--timeout", "15s")).code == Exit.STUCK
+        await stuck(run, "-f", written(tmp_path, near))
         nodes = [RACKS[node] for node in (await placed(admin, "near")).values() if node]
         assert len(nodes) == 2 and len(set(nodes)) == 1
         await removed(admin, run, "near")
@@ -314,7 +315,7 @@ async def test_pods_that_start_in_order_are_members_from_the_beginning(four_node
         await prepare(admin)
         await fill(admin, "node-c", "node-d")
         file = written(tmp_path, manifest)
-        assert (await run("sync", "-f", file, "--yes", "--timeout", "15s")).code == Exit.STUCK
+        await stuck(run, "-f", file)
         pods = await pods_of(admin, "ordered")
         assert len(pods) == 3 and all(map(is_member, pods.values())) and not any(map(is_gated, pods.values()))
         waiters = {name.rsplit("-", 1)[0]: len(pod["spec"].get("initContainers", ())) for name, pod in pods.items()}

@@ -90,9 +90,15 @@ def _diagnoses(
 ) -> Mapping[ResourceId, Diagnosis]:
     diagnoses = {}
     for gang in gangs:
-        pods = [(pod.body, {kind: count for kind, count in places[pod.id].items() if kind in cluster.slots}) for pod in gang.pods]
-        judged = gang_room(pods, gang.level, gang.placed, (gang.id.namespace, gang.id.name), cluster, holders)
-        diagnoses[gang.id] = diagnosis(gang, judged, unread if any(places[pod.id] for pod in gang.pods) else "")
+        needs = {pod.id: (pod.body, {kind: count for kind, count in places[pod.id].items() if kind in cluster.slots}) for pod in gang.pods}
+        judge = partial(gang_room, own=(gang.id.namespace, gang.id.name), cluster=cluster, holders=holders)
+        whole = judge(list(needs.values()), "", gang.placed)
+        parts = (judge([needs[pod.id] for pod in area.pods], area.level, area.placed) for area in gang.areas)
+        short = next((part for part in parts if part.why), whole)
+        fit = min(whole.fit, whole.lacking - short.lacking + short.fit)
+        diagnoses[gang.id] = diagnosis(
+            gang, replace(short, lacking=whole.lacking, fit=fit), unread if any(places[pod.id] for pod in gang.pods) else ""
+        )
     return diagnoses
 
 

@@ -110,6 +110,7 @@ def test_pods_of_a_gang_that_has_begun_in_a_rack_must_be_in_that_one() -> None:
     room = judged(nodes, running, 1, RACK, ["n2"])
 
     assert (room.fit, room.holders) == (0, "on the full nodes is gang ml/other (1 pod)")
+    assert room.why.startswith(f"others of them are at {RACK}=a: 1 pod needs a node: 0 of 2 are free")
 
 
 def test_no_node_has_the_label_of_the_level() -> None:
