@@ -54,20 +54,23 @@ class _Dictionary(Struct):
     uses: int = 0
 
 
+class Plain(Struct):
+    """How many bytes of objects are still kept as they are, by all compressors that share this."""
+
+    left: int = 0
+
+
 class Compressor:
-    """Compresses objects, each with an earlier object of the same group as the dictionary.
+    """Compresses objects, each with an earlier object of the same group as the dictionary; as soon as `plain` has no room for one."""
 
-    `plain`: how many bytes of objects are kept as they are, before the first one is compressed.
-    """
-
-    def __init__(self, plain: int = 0) -> None:
-        self._plain = plain
+    def __init__(self, plain: Plain | None = None) -> None:
+        self._plain = plain or Plain()
         self._dictionaries = OrderedDict[Hashable, _Dictionary]()
 
     def compress(self, group: Hashable, content: bytes) -> bytes | Compressed:
         """The bytes, compressed; or as they are, if they are to be the dictionary of those that follow in their group."""
-        if len(content) <= self._plain:
-            self._plain -= len(content)
+        if len(content) <= self._plain.left:
+            self._plain.left -= len(content)
             return bytes(memoryview(content))
         dictionary = self._dictionaries.get(group)
         if dictionary is not None:

@@ -10,7 +10,7 @@ from engine.errors import ClusterError, Conflict, Invalid, NotFound, Unauthorize
 from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.mask import masked
-from engine.observed import Compressor, Live, live, unlisted
+from engine.observed import Compressor, Live, Plain, live, unlisted
 from engine.operation import Create, Creation, Delete, Operation, Patch, Release, Replace, Scale, WriteStatus, owner_reference
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Client, Observation, Scope, TakenNames
@@ -23,7 +23,7 @@ from resources.base import kinds
 
 KINDS: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
 PLAIN_BYTES = 16 * 1024**2
-"""How much of a list stays uncompressed: a command that reads it once would need more time for compressing than its memory is worth."""
+"""How much of all lists of an observation stays uncompressed: a command that reads that once would compress longer than it is worth."""
 
 
 @runtime_checkable
@@ -177,6 +177,7 @@ class _Lists:
 
     def __init__(self, client: Client, scope: Scope, use_version: Callable[[Kind], None]) -> None:
         self._client, self._scope, self._use_version = client, scope, use_version
+        self._plain = Plain(PLAIN_BYTES)
         self.results: list[tuple[Kind, Sequence[Live]]] = []
         self.errors: dict[str, ClusterError] = {}
         self.unserved: set[str] = set()
@@ -184,7 +185,7 @@ class _Lists:
     async def add(self, target: Target) -> None:
         """Make one list. A kind that is not served has no objects; a list that fails leaves the observation incomplete."""
         try:
-            listed = await list_lives(self._client, target, Compressor(PLAIN_BYTES))
+            listed = await list_lives(self._client, target, Compressor(self._plain))
         except NotFound:
             self.unserved.add(target.kind.key)
         except ClusterError as error:

@@ -120,8 +120,8 @@ def _signs(root: RootReport, forecast: Forecast | None) -> Iterator[str]:
         yield "INVALID" if root.problems else "FAILED"
     emphasis = EMPHASIS.get(forecast.end_of(root.root)) if forecast is not None else None
     if emphasis and forecast is not None:
-        was_before = emphasis == "STUCK" and not (root.blocked or forecast.has_operations(root.root) or forecast.is_blocked(root.root))
-        yield f"still {emphasis}" if was_before else emphasis
+        may_be_new = root.blocked or root.problems or root.error or forecast.has_operations(root.root) or forecast.is_blocked(root.root)
+        yield f"still {emphasis}" if emphasis == "STUCK" and not may_be_new else emphasis
     elif root.blocked:
         yield "BLOCKED"
 

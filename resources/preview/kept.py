@@ -27,7 +27,7 @@ def kept_notes(observed: Observed, forecast: Forecast, configuration: Configurat
     known = {*COLLECTED, *OUR_FINALIZERS, *(fabric.finalizer for fabric in configuration.fabrics)}
     domains = (*OF_KUBERNETES, *(fabric.kind.group for fabric in configuration.fabrics))
     held: dict[tuple[str, ...], list[Live]] = {}
-    for live in (observed.root, *observed.lives()):
+    for live in observed.lives():
         if live.finalizers and live.deleting_since is None and (live.id in deleted or is_gone(live, forecast)):
             others = (each for each in live.finalizers if each not in known)
             finalizers = tuple(each for each in others if not each.partition("/")[0].endswith(domains))

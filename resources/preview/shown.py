@@ -30,6 +30,7 @@ from resources.model.membership import specified_body
 from resources.ports.configuration import Configuration
 from resources.ports.scheduler import Scheduler
 from resources.preview.facts import NO_FACTS, NO_ROOM, Facts, FirstPass
+from resources.preview.forecasting import restricted
 from resources.registry import BLUEPRINTS
 
 LATER: Final = "after the last pass"
@@ -316,8 +317,8 @@ def kept_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> I
     """The finalizers of other programs on objects that are deleted."""
     if forecast is None:
         return
-    for observed in first.world.roots:
-        if any(live.finalizers for live in (observed.root, *observed.lives())):
+    for observed in restricted(first).world.roots:  # The forecast has no objects of others.
+        if any(live.finalizers for live in observed.lives()):
             from resources.preview.kept import kept_notes  # A preview of new manifests needs none of it.
 
             yield from ((observed.root.id, note) for note in kept_notes(observed, forecast, first.configuration))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.canonical import digest
-from engine.observed import MAX_DICTIONARIES, POOR, USES, Compressed, Compressor, live
+from engine.observed import MAX_DICTIONARIES, POOR, USES, Compressed, Compressor, Plain, live
 from tests.engine.runtime.fakes import LEAF, body
 
 contents = st.binary(max_size=3000) | st.text(max_size=1000).map(str.encode)
@@ -71,7 +71,7 @@ def test_only_so_many_dictionaries_are_in_use() -> None:
 
 
 def test_the_first_objects_stay_as_they_are_if_that_is_asked_for() -> None:
-    compressor = Compressor(2 * len(pod(0)))
+    compressor = Compressor(Plain(2 * len(pod(0))))
 
     sources = [compressor.compress("pods", pod(number)) for number in range(4)]
 

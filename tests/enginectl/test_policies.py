@@ -138,6 +138,7 @@ def test_html_shows_violations_as_text(engine: Engine, written: Any) -> None:
     [
         ({"kind": "Policy"}, 1, "Policy is no PlanPolicy of engine.grove.io/v1alpha1"),
         ({"apiVersion": "engine.grove.io/v2"}, 1, "PlanPolicy is supported as engine.grove.io/v1alpha1 only"),
+        ({"apiVersion": "engine.grove.com/v1alpha1"}, 1, "PlanPolicy is supported as engine.grove.io/v1alpha1 only"),
         ({"metadata": {"name": "a/b"}}, 4, "metadata.name: Invalid value"),
         ({"spec": {"validations": []}}, 6, "spec.validations: Invalid value: a list: must have at least 1 entries"),
         ({"spec": {"validations": [FEW], "rules": []}}, 10, "spec.rules: unknown field"),

@@ -4,17 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
 import pytest
 from msgspec.structs import replace
 
 from engine.errors import ClusterError, Forbidden, NotFound, ServerFault, Unauthorized, Unreachable
 from engine.ids import Kind
-from engine.observed import Unlisted
+from engine.observed import Live, Unlisted, live
 from engine.operation import Cause, Expect, Patch
 from engine.runtime.clock import SystemClock
 from engine.runtime.provider import Listing, Observation, Scope
+from providers import cluster
 from providers.cluster import Cluster
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
+from providers.listing import Keep
 from resources.base.kinds import (
     DYNAMO_GRAPH,
     DYNAMO_GRAPH_V1BETA1,
@@ -32,6 +35,9 @@ from resources.base.kinds import (
 pytestmark = pytest.mark.anyio
 
 SCOPE = Scope((PODCLIQUESET,), (PODCLIQUE, POD, SERVICE), "a=b")
+
+
+POD_BODY = {"apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": "n" * 1000}}
 
 
 @dataclass
@@ -52,6 +58,14 @@ class Lists:
 
     async def kinds(self) -> Sequence[Kind]:
         return (PODCLIQUESET, PODCLIQUE, POD)
+
+
+class RawLists(Lists):
+    """A client that leaves objects unparsed: four that are alike in each list."""
+
+    async def lives(self, kind: Kind, namespace: str, labels: str, keep: Keep) -> tuple[Sequence[Live], str]:
+        bodies = [{**POD_BODY, "metadata": {"name": f"p-{number}", "namespace": namespace, "uid": str(number)}} for number in range(4)]
+        return [live(body, source=keep({}, orjson.dumps(body))) for body in bodies], "1"
 
 
 async def look(refused: Mapping[Kind, ClusterError], scope: Scope = SCOPE) -> tuple[Observation, Lists]:
@@ -98,6 +112,16 @@ async def test_a_kind_that_is_forbidden_and_not_served_is_not_incomplete() -> No
 
     assert seen.incomplete == {}
     assert seen.unserved == frozenset({"Service"})
+
+
+async def test_so_many_bytes_stay_uncompressed_of_all_lists_of_an_observation_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "PLAIN_BYTES", 2500)  # Two objects.
+    client: Any = RawLists({})
+
+    seen = await Cluster(client, SystemClock()).observe(Scope((), (POD,), "a=b", ("one", "two", "three")))
+
+    sources = [live.source for live in seen.children]
+    assert (len(sources), sum(isinstance(source, bytes) for source in sources)) == (12, 2 + 3)  # Each list has a dictionary.
 
 
 async def test_a_kind_that_is_a_child_and_a_reference_is_listed_once() -> None:

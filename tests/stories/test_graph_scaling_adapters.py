@@ -9,8 +9,12 @@ from engine.operation import Scale
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from resources.base.labels import POD_FORM
+from resources.dynamo.versions.api_versions import ALPHA
+from resources.dynamo.versions.converted import as_version
+from tests.resources.dynamo.versions.beta_graphs import beta, component
 from tests.stories.graphs import graph, service
 from tests.stories.stage import Stage, stage
+from tests.stories.test_cluster_constraints import preview_with
 from tests.stories.test_graph_form import ADDONS, PATHS
 from tests.stories.test_graph_orchestrators import notes
 
@@ -178,6 +182,21 @@ async def test_a_second_adapter_of_a_service_is_said_to_have_no_effect() -> None
         counts = "only an adapter named chat-decode counts for service decode of DynamoGraphDeployment chat"
         remedy = "aim autoscalers at that one, and delete this one"
         assert f"{ADAPTER.name} mine has no effect: {counts}; {remedy}" in notes(report)
+
+
+async def test_a_second_adapter_is_said_once_to_have_no_effect_in_the_words_of_the_graph() -> None:
+    beta_graph = beta(component("decode", scalingAdapter={}))
+    beta_graph["metadata"] = {"name": "chat", "namespace": "default"}
+    async with stage() as cluster:
+        await cluster.sync(manifests=[as_version(beta_graph, ALPHA)])
+        first = cluster.there(ADAPTER)["chat-decode"]
+        metadata = {"name": "mine", "namespace": "default", "labels": first["metadata"]["labels"]}
+        await put(cluster, ADAPTER, {**first, "metadata": metadata})
+
+        seen = await preview_with(cluster, dict(as_version(beta_graph, ALPHA)))
+
+        (note,) = (note for root in seen.report.roots for note in root.notes if "has no effect" in note)
+        assert "counts for component decode of DynamoGraphDeployment chat" in note
 
 
 @pytest.mark.parametrize("path", PATHS)

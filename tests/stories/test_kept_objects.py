@@ -18,7 +18,8 @@ from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds, labels
 from resources.ports.configuration import Configuration
 from resources.preview.forecasting import forecast_of
-from tests.builders import claim_template, clique, group, podcliqueset, share
+from resources.preview.shown import shown
+from tests.builders import applying, claim_template, clique, group, podcliqueset, share
 from tests.mnnvl.sets import auto
 from tests.stories.fabric import rack
 from tests.stories.graphs import graph, service
@@ -241,8 +242,23 @@ async def test_what_finalizers_of_others_will_keep_when_it_is_deleted_is_told_by
             f"{keeps} 5 objects: 2 Pods, 1 Service, 1 PodClique, 1 PodGang when deleted, "
             "until other programs remove it; only then a sync is done"
         ]
+        assert messages(await preview_with(cluster, podcliqueset("new", clique("front"), namespace="ml"))) == []
         (note,) = messages(await preview_with(cluster, pair(2, "example/worker:2")))
         assert note.startswith(f"{keeps} 4 Pods") and note.endswith("; only then a sync is done"), note
+
+
+async def test_a_set_that_finalizers_of_others_will_keep_is_told_once() -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[podcliqueset("web", clique("front"))])
+        finalizers = [*cluster.there(kinds.PODCLIQUESET)["web"]["metadata"]["finalizers"], HOLD]
+        await cluster.kubectl.patch(kinds.PODCLIQUESET, "default", "web", {"metadata": {"finalizers": finalizers}})
+        removals = cluster.removing(kinds.PODCLIQUESET, "web")
+
+        first = first_pass_of(await cluster.look((), removals), applying((), removals))
+        (plan,) = shown(first, forecast_of(first)).planned.plans
+
+        kept = f"finalizer {HOLD} keeps PodCliqueSet/web when deleted, until other programs remove it; only then a sync is done"
+        assert [note for note in plan.notes if HOLD in note] == [kept]
 
 
 async def test_a_set_stays_while_a_finalizer_of_others_keeps_a_clique_of_its_group() -> None:

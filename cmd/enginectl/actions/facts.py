@@ -11,11 +11,12 @@ from engine.errors import ClusterError
 from engine.forecast.forecast import Forecast
 from engine.ids import Kind
 from engine.observed import Live, Observed
+from engine.resource import Body
 from engine.runtime.passes import Engine
 from engine.runtime.provider import Observation, Provider, RecordedProvider, Scope
 from enginectl.actions import requirements
 from resources.base import kinds
-from resources.base.fields import mapping, mappings
+from resources.base.fields import annotations_of, mapping, mappings
 from resources.domains.capacity import NodeCapacity, islands_of
 from resources.placement.cluster_room import NO_DEFAULTS, Defaults, RoomNode
 from resources.ports.configuration import Configuration
@@ -104,11 +105,9 @@ async def read_facts(
 
     async def read_adapters() -> None:
         nonlocal known
-        graphs = [each.root.id for each in first.world.roots if each.root.id.kind == kinds.DYNAMO_GRAPH.name and _adapts(each)]
-        if adapters := await _listed_in(reader, kinds.SCALING_ADAPTER, {graph.namespace for graph in graphs}):
-            from resources.dynamo.objects.scaling_adapter import unused_adapters  # Few graphs have any.
-
-            known = replace(known, unused_adapters={graph: tuple(unused_adapters(graph, adapters)) for graph in graphs})
+        graphs = [each for each in first.world.roots if each.root.id.kind == kinds.DYNAMO_GRAPH.name and _adapts(each)]
+        if adapters := await _listed_in(reader, kinds.SCALING_ADAPTER, {graph.root.id.namespace for graph in graphs}):
+            known = replace(known, unused_adapters={graph.root.id: _unused(graph, adapters) for graph in graphs})
 
     async with anyio.create_task_group() as tasks:
         for read in (read_late, read_adapters, read_quotas, read_defaults, read_nodes, read_notices, try_new):
@@ -157,9 +156,26 @@ def _adapts(observed: Observed) -> bool:
     """Whether a service of a graph that stays, as it is proposed or stored, has a scaling adapter."""
     if observed.root.deleting_since is not None:
         return False
-    spec = mapping((observed.root.body if observed.proposal is None else observed.proposal).get("spec"))
+    spec = mapping(_specified(observed).get("spec"))
     services = (*mappings(spec.get("components")), *map(mapping, mapping(spec.get("services")).values()))
     return any("scalingAdapter" in service for service in services)
+
+
+def _unused(graph: Observed, adapters: Sequence[Live]) -> tuple[str, ...]:
+    """The adapters of a graph that have no effect, in the words of the version in which it is written."""
+    from resources.dynamo.model.graph import is_beta_as_written  # Few graphs have any.
+    from resources.dynamo.objects.scaling_adapter import unused_adapters
+    from resources.dynamo.versions.api_versions import served_as
+    from resources.dynamo.versions.paths import in_beta
+
+    body, notes = _specified(graph), unused_adapters(graph.root.id, adapters)
+    annotations = {**annotations_of(graph.root.body), **annotations_of(body)}  # A manifest withdraws none of our records.
+    return tuple(map(in_beta, notes) if is_beta_as_written(served_as(body), annotations) else notes)
+
+
+def _specified(observed: Observed) -> Body:
+    """A root as it is proposed or stored."""
+    return observed.root.body if observed.proposal is None else observed.proposal
 
 
 async def quotas_in(reader: FactReader, namespaces: Collection[str]) -> list[Live]:

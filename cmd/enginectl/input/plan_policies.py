@@ -11,7 +11,7 @@ from enginectl.base.exit_codes import UsageError
 from enginectl.input.manifest_files import Manifest, read_manifests, refuse
 from enginectl.input.roots import faults_by_line
 from resources.schema.issues import ErrorType, Issue, Rejected
-from resources.schema.plan_policy import API_VERSION, GROUP, KIND, PlanPolicy, RuleScope, plan_policy, repeated_names
+from resources.schema.plan_policy import API_VERSION, KIND, PlanPolicy, RuleScope, plan_policy, repeated_names
 from resources.schema.unknown_fields import question
 
 BOOL, STRING = "BOOL", "STRING"
@@ -80,8 +80,8 @@ def load_waivers(texts: Sequence[str], policies: Sequence[PlanPolicy]) -> Mappin
 
 def _read(manifest: Manifest) -> PlanPolicy | Sequence[str]:
     """The policy in a document, or everything that is wrong with it but for its expressions."""
-    group, kind = manifest.group_kind
-    if (group, kind) != (GROUP, KIND):
+    _, kind = manifest.group_kind
+    if kind != KIND:
         return [f"{manifest.place()}: {clipped(kind, 80)} is no {KIND} of {API_VERSION}{question([kind], [KIND])}"]
     if manifest.body["apiVersion"] != API_VERSION:
         return [f"{manifest.place('apiVersion')}: {KIND} is supported as {API_VERSION} only"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -15,10 +16,10 @@ from engine.report.forecast_text import REST
 from engine.report.html.document import html
 from engine.report.json import document
 from engine.report.markdown.document import markdown
-from engine.report.model import Report
+from engine.report.model import Report, compose
 from engine.report.text import text
 from engine.verb import Verb
-from tests.engine.report.plans import ROOT, operation, pod, report_of
+from tests.engine.report.plans import ROOT, operation, pod, replica_of, report_of
 
 FIRST = operation(Verb.DELETE, pod("simple-0-worker-aaaaa"))
 
@@ -93,6 +94,17 @@ def test_a_root_that_was_stuck_before_and_for_which_nothing_is_done_is_still_stu
     first, *_ = text(replace(report_of(), forecast=forecast_of([], plan=waits)))
 
     assert first.text == "default/simple: no changes, still STUCK"
+
+
+@pytest.mark.parametrize("mistake", [{"problems": ("replicas: must be positive",)}, {"error": "a defect"}], ids=["INVALID", "FAILED"])
+def test_a_root_whose_new_manifest_cannot_be_carried_out_is_not_said_to_have_been_stuck_before(
+    mistake: Any, request: pytest.FixtureRequest
+) -> None:
+    report = compose([Plan(ROOT, **mistake)], replica_of)
+
+    first, *_ = text(replace(report, forecast=forecast_of([], plan=Plan(ROOT, **mistake))))
+
+    assert first.text == f"default/simple: no changes, {request.node.callspec.id}, STUCK"
 
 
 def test_a_stage_after_a_long_time_says_when() -> None:
