@@ -364,6 +364,8 @@ class World(Struct, frozen=True, eq=False):
     """The object in which the command notes what it works on, if there is one and it exists."""
     sharing: frozenset[str] = frozenset()
     """The uids of the owners of objects that roots own and none controls: these are in no list of a world."""
+    unlisted: Mapping[str, Unlisted] = NOTHING_UNLISTED
+    """The same as `incomplete`, with the kinds that no plan depends on: an object of one that is not there may exist."""
 
     def rootless(self) -> Iterator[Live]:
         """The objects with our labels that no root owns: the orphans, and those that are foreign to the root that their labels name."""

@@ -126,6 +126,7 @@ def joined(current: Pass[C], passes: Iterable[Pass[C]]) -> Pass[C]:
         current.world.references,
         current.world.unserved,
         {name: phase for world in worlds for name, phase in world.closed_namespaces.items()},
+        unlisted={kind: why for world in worlds for kind, why in world.unlisted.items()},
     )
     plans = tuple(sorted(chain.from_iterable(each.planned.plans for each in every), key=lambda plan: plan.root))
     objections = tuple(chain.from_iterable(each.planned.objections for each in every))

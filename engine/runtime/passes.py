@@ -236,8 +236,8 @@ def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: Wo
         from engine.memory_budget import with_allowances  # Only in a process that keeps running.
 
         world = with_allowances(world, engine.blueprints, engine.configuration, most, memory.memo)
-    if memory.record is not None:
-        world = replace(world, record=memory.record)
+    if memory.record is not None or observation.incomplete:
+        world = replace(world, record=memory.record, unlisted=observation.incomplete)
     put_off = {root: last_plan(memory.memo, root) for root in memory.portions.waiting}
     planned = plan_all(
         engine.blueprints,

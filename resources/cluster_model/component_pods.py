@@ -14,7 +14,7 @@ from resources.base import kinds
 from resources.base.fields import count, mapping, mappings
 from resources.base.labels import SET_OF_POD
 from resources.cluster_model.pods import ENDED, TEMPLATES, PodSelector, is_component, is_rolled_out, templates_of
-from resources.model.pod_facts import facts_of, unmade_claims
+from resources.model.pod_facts import facts_of
 
 SELECTOR: Final = ("spec", "selector", "matchLabels")
 TEMPLATE_HASHES: Final = ("pod-template-hash", "leaderworkerset.sigs.k8s.io/template-revision-hash")
@@ -73,7 +73,7 @@ def starting(component: Live, before: Live | None, read: Sequence[Live] = ()) ->
     total = sum(count for count, _ in templates_of(mapping(component.body.get("spec"))).values())
     active = [facts for facts in map(facts_of, read) if facts.phase not in ENDED]
     going = max(0, len(active) - total)  # Controllers delete those that have not started first.
-    waiting = [_with_unmade(facts.live) for facts in active if not facts.node][going:]
+    waiting = [facts.live for facts in active if not facts.node][going:]
     new = new_pods(component, _with_existing(before))
     absent = max(0, total - len(active)) if read else len(new)  # A group of which only the leader exists is not reported as updated.
     return (*waiting, *new[max(0, len(new) - absent) :])
@@ -85,13 +85,6 @@ def _with_existing(component: Live) -> Live:
         return component
     spec, existing = mapping(component.body.get("spec")), count(mapping(component.body.get("status")).get("updatedReplicas"))
     return live({**component.body, "spec": {**spec, "replicas": existing}})
-
-
-def _with_unmade(pod: Live) -> Live:
-    """The pod with only those of its claims that are not made from templates, or not yet."""
-    spec, unmade = mapping(pod.body.get("spec")), unmade_claims(pod)
-    claims = [each for each in mappings(spec.get("resourceClaims")) if "resourceClaimName" in each or each.get("name") in unmade]
-    return live({**pod.body, "spec": {**spec, "resourceClaims": claims}})
 
 
 def vacated(before: Iterable[Live], after: Mapping[ResourceId, Live]) -> frozenset[PodSelector]:

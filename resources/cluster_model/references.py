@@ -12,7 +12,7 @@ from engine.reason import Reason
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.model.gang_scheduling import shortfalls
-from resources.model.pod_facts import claims_of
+from resources.model.pod_facts import claims_of, unmade_claims
 from resources.ports.fabric import Fabric
 
 LISTED: Final = (kinds.RESOURCE_CLAIM_TEMPLATE.name,)
@@ -67,10 +67,9 @@ class PodReferences:
             return
         named = (store.find(id) for id in claims_of(pod.id.namespace, pod.body.get("spec")) if id.kind == kinds.RESOURCE_CLAIM.name)
         made = (store.lives[id] for id in store.dependents(pod.uid) if id.kind == kinds.RESOURCE_CLAIM.name)
-        specs = [each.body.get("spec") for each in (*named, *made) if each is not None and not is_allocated(each)]
-        templates = (store.find(id) for _, id in _unmade_claims(store, pod))
-        specs += [mapping(each.body.get("spec")).get("spec") for each in templates if each is not None]
-        names = (name for spec in specs for name in device_classes_of(spec))
+        templates = (store.find(id) for _, id in _unknown_claims(store, pod))
+        asking = [each for each in (*named, *made, *templates) if each is not None and not is_allocated(each)]
+        names = (name for each in asking for name in device_classes_of(each))
         yield from (kinds.DEVICE_CLASS.id("", name) for name in names if name not in self._device_classes)
 
     def are_assumed(self, store: ForecastStore, pod: Live) -> bool:
@@ -177,8 +176,10 @@ def is_allocated(claim: Live) -> bool:
     return bool(mapping(claim.body.get("status")).get("allocation"))
 
 
-def device_classes_of(claim_spec: Any) -> Iterator[str]:
-    """The names of the DeviceClasses that the spec of a claim asks for, alternatives included: the scheduler wants all of them to exist."""
+def device_classes_of(claim: Live) -> Iterator[str]:
+    """The names of the DeviceClasses that a claim or template asks for, alternatives included: the scheduler wants all of them to exist."""
+    spec = claim.body.get("spec")
+    claim_spec = mapping(spec).get("spec") if claim.id.kind == kinds.RESOURCE_CLAIM_TEMPLATE.name else spec
     for request in mappings(mapping(mapping(claim_spec).get("devices")).get("requests")):
         for each in (request, mapping(request.get("exactly")), *mappings(request.get("firstAvailable"))):
             if isinstance(name := each.get("deviceClassName"), str) and name:
@@ -221,7 +222,13 @@ def claim_of(pod: Live, name: str, template: Mapping[str, Any]) -> dict[str, Any
 
 
 def _unmade_claims(store: ForecastStore, pod: Live) -> list[tuple[str, ResourceId]]:
-    """The claims of a pod that do not exist and are made from templates: name in the pod, and template."""
+    """The claims of a pod that are made from templates, and are not made: name in the pod, and template."""
+    unmade = unmade_claims(pod)
+    return [each for each in _unknown_claims(store, pod) if each[0] in unmade]
+
+
+def _unknown_claims(store: ForecastStore, pod: Live) -> list[tuple[str, ResourceId]]:
+    """The same with those that are made and are not known: without fabrics claims are not listed."""
     made = [store.lives[id] for id in store.dependents(pod.uid)]
     return [
         (name, kinds.RESOURCE_CLAIM_TEMPLATE.id(pod.id.namespace, template))

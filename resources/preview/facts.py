@@ -112,6 +112,14 @@ class FirstPass(Struct, frozen=True, eq=False, dict=True):
     """Whether Secrets could not be listed, and are taken to be as they should be."""
 
     @cached_property
+    def listed(self) -> frozenset[str]:
+        """The kinds of objects that pods refer to and that are all known: without fabrics no claims are listed, and a list may fail."""
+        if self.is_record:
+            return frozenset()
+        claims = {kinds.RESOURCE_CLAIM.name} if self.configuration.fabrics else set[str]()
+        return frozenset({kinds.RESOURCE_CLAIM_TEMPLATE.name, *claims} - self.world.incomplete.keys() - self.world.unlisted.keys())
+
+    @cached_property
     def sets(self) -> list[tuple[ResourceId, Body]]:
         """The sets that are not being deleted, each as it is proposed or stored."""
         return [

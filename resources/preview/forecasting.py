@@ -63,12 +63,9 @@ def simulated(first: FirstPass, model: ModelledCluster | None = None) -> Forecas
 
 
 def model_for(first: FirstPass, room: RoomModel | None = None) -> ModelledCluster:
-    """A cluster with these nodes, whose objects are all known unless they are those of a record."""
-    fabrics = first.configuration.fabrics
-    claims = (kinds.RESOURCE_CLAIM.name,) if fabrics else ()
-    listed = () if first.is_record else (kinds.RESOURCE_CLAIM_TEMPLATE.name, *claims)
-    gang_schedulers = whole_gang_schedulers(first.configuration)
-    return ModelledCluster(fabrics, room, listed, gang_schedulers, first.component_pods, first.device_classes)
+    """A cluster with these nodes, whose objects are all known but for those of a record and of kinds that could not be listed."""
+    fabrics, gang_schedulers = first.configuration.fabrics, whole_gang_schedulers(first.configuration)
+    return ModelledCluster(fabrics, room, first.listed, gang_schedulers, first.component_pods, first.device_classes)
 
 
 def from_sample(first: FirstPass) -> Forecast | None:

@@ -108,6 +108,10 @@ def general_notices(first: FirstPass, last: World, facts: Facts) -> Iterator[str
     verdicts = (verdict for root in first.world.roots for verdict in root.trials.verdicts.values())
     if facts.components.is_forbidden or any(verdict.outcome is TrialOutcome.NOT_PERMITTED for verdict in verdicts):
         yield NOT_TRIED
+    if first.world.unlisted.keys() - first.world.incomplete.keys():
+        from resources.preview.waiting_components import unlisted_notices  # Mostly all lists succeed.
+
+        yield from unlisted_notices(first, last)
     if last.orphans:
         from resources.preview.orphans import orphan_notices  # Few clusters have any.
 

@@ -11,6 +11,7 @@ from engine.observed import Live, Observed
 from resources.base import kinds
 from resources.cluster_model.component_pods import claims_of_component, selector_of
 from resources.cluster_model.pods import PodSelector, is_component, is_halted, is_refused, is_rolled_out
+from resources.cluster_model.references import device_classes_of
 from resources.model.pod_facts import PodFacts, facts_of, unmade_claims
 from resources.preview.facts import FirstPass
 from resources.preview.forecasting import forecast_of
@@ -34,12 +35,17 @@ def unready_components(last: FirstPass, written: Collection[ResourceId]) -> Iter
 
 
 def components_to_read(first: FirstPass) -> Iterator[UnreadyComponent]:
-    """Those of all roots whose pods may wait for claims: of these only pods that have not started need what does not exist."""
+    """Those of all roots whose pods may wait for claims, templates or DeviceClasses: only pods that have not started need them."""
     roots = (
         () if first.is_record else [observed.root.id for observed in first.world.roots if observed.root.id.kind == kinds.DYNAMO_GRAPH.name]
     )
-    known = first.world.references.objects
-    return (each for each in unready_components(first, roots) if any(id not in known for id in claims_of_component(each.live)))
+    known, classes = first.world.references.objects, first.device_classes
+
+    def is_there(id: ResourceId) -> bool:
+        claim = known.get(id)
+        return claim is not None and (classes is None or classes.issuperset(device_classes_of(claim)))
+
+    return (each for each in unready_components(first, roots) if not all(map(is_there, claims_of_component(each.live))))
 
 
 def stuck_roots(

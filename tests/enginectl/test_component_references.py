@@ -9,8 +9,9 @@ import pytest
 from engine.forecast.cluster_model import Assumption
 from enginectl.base.exit_codes import Exit
 from grove_sandbox.actors.options import ActorOptions
+from grove_sandbox.http.faults import InjectedFault
 from grove_sandbox.registry import ACTORS
-from resources.base.kinds import RESOURCE_CLAIM_TEMPLATE
+from resources.base.kinds import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 from tests.enginectl.conftest import cluster
@@ -51,6 +52,14 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iter
         yield made
 
 
+@pytest.fixture
+def only_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
+    """The same without Grove: no plan depends on claims or templates."""
+    with cluster(tmp_path, ACTORS, ActorOptions(nodes=3, termination=0.0), addons=("lws", "volcano"), grove=False) as made:
+        monkeypatch.setenv("KUBECONFIG", str(made.kubeconfig))
+        yield made
+
+
 def graph(folder: Path, front: str = "", decode: str = "", replicas: int = 2) -> Path:
     """A file with a graph of a Deployment and a LeaderWorkerSet, whose pods have these fields."""
     text = GRAPH.replace("replicas: 2", f"replicas: {replicas}")
@@ -80,6 +89,25 @@ def test_what_is_missing_is_named_until_it_exists_and_pods_that_run_need_it_no_m
     box.delete(RESOURCE_CLAIM_TEMPLATE, "own")
     assert engine("diff", "-f", graph(tmp_path, CLAIMS, replicas=1)).code == Exit.DONE
     assert f"1 pod {MISSING}" in engine("diff", "-f", graph(tmp_path, CLAIMS, replicas=3)).out
+
+
+def test_what_could_not_be_listed_is_not_said_to_be_missing(only_graphs: Box, engine: Engine, tmp_path: Path) -> None:
+    box = only_graphs
+    config = tmp_path / "config.yaml"
+    config.write_text("apiVersion: operator.config.grove.io/v1alpha1\nkind: OperatorConfiguration\nnetwork: {autoMNNVLEnabled: true}\n")
+    box.create(RESOURCE_CLAIM_TEMPLATE, TEMPLATE)
+    box.inject(InjectedFault("answer", "list", "resourceclaimtemplates", times=10**6))
+    new = engine("diff", "-f", graph(tmp_path, CLAIMS, CLAIMS))
+    assert (new.code, "does not exist" in new.out) == (Exit.DONE, False), new.out
+    assert Assumption.REFERENCES in new.out and "ResourceClaimTemplate could not be listed: " in new.errors, new.out + new.errors
+
+    box.create(RESOURCE_CLAIM, {"metadata": {"name": "mine", "namespace": "default"}, "spec": TEMPLATE["spec"]["spec"]})
+    elsewhere = graph(tmp_path, "nodeSelector: {no: node}, resourceClaims: [{name: d, resourceClaimName: mine}]", replicas=1)
+    engine("sync", "--config", config, "-f", elsewhere, "--timeout", "20s")
+    box.deny(verb="list", resource="resourceclaims")
+    for words in (("diff",), ("diff", "--next"), ("status",), ("why", "llm")):
+        shown = engine(*words, "--config", config)
+        assert "does not exist" not in shown.out and "ResourceClaim could not be listed: " in shown.errors, (words, shown.out, shown.errors)
 
 
 def test_without_a_cluster_it_is_assumed(engine: Engine, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_what_is_missing_is_named_until_it_exists(box: Box, engine: Engine, tmp_
     claims: dict[str, Any] = {"resourceClaimTemplates": [{"name": "dev", "templateSpec": {"spec": devices}}]}
     claims["resourceSharing"] = [share("dev")]
     extra = {"mainContainer": {"image": "x:1"}, "resourceClaims": pod["resourceClaims"]}
-    services = {"front": {"componentType": "frontend", "extraPodSpec": extra}}
+    services: dict[str, dict[str, Any]] = {"front": {"componentType": "frontend", "extraPodSpec": extra}}
     manifests: dict[str, tuple[str, dict[str, Any]]] = {
         "template": ("odd.example", podcliqueset("template", clique("a", 2, pod_spec=pod))),
         "shared": ("odd.example", podcliqueset("shared", clique("a"), **claims)),
@@ -64,7 +64,16 @@ def test_what_is_missing_is_named_until_it_exists(box: Box, engine: Engine, tmp_
     assert "2 pods cannot start: DeviceClass odd.example does not exist" in engine("diff").out
     box.create(DEVICE_CLASS, {"metadata": {"name": "odd.example"}, "spec": {}})
     assert engine("sync", "-f", tmp_path / "template.json", "--yes").code == Exit.DONE
+    assert engine("sync", "-f", tmp_path / "graph.json", "--yes").code == Exit.DONE
     box.delete(DEVICE_CLASS, "odd.example")
 
     assert engine("diff").code == Exit.DONE
     assert box.names(PODCLIQUESET) == ["template"]
+
+    services["front"]["replicas"] = 3
+    (tmp_path / "graph.json").write_text(json.dumps(manifests["graph"][1]))
+    engine("sync", "-f", tmp_path / "graph.json", "--yes", "--timeout", "20s")
+    waiting = "2 pods cannot start: DeviceClass odd.example does not exist"
+    for words in (("diff",), ("diff", "--next"), ("status",), ("why", "llm")):
+        shown = engine(*words)
+        assert waiting in shown.out, (words, shown.out, shown.err)

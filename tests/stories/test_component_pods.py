@@ -28,12 +28,12 @@ def claiming(replicas: int, script: str = "python3 -m dynamo.frontend") -> dict[
     return graph(Frontend={**made, "extraPodSpec": {**made.get("extraPodSpec", {}), **CLAIMS}})
 
 
-async def missing(cluster: Stage, *manifests: dict[str, Any]) -> int:
-    """How many pods cannot start for want of the template, as a preview says; then the graph is stuck."""
+async def missing(cluster: Stage, *manifests: dict[str, Any], what: str = "ResourceClaimTemplate own") -> int:
+    """How many pods cannot start for want of the template, or of that, as a preview says; then the graph is stuck."""
     seen = await preview_with(cluster, *manifests)
     assert seen.report.forecast is not None
     said = blocked(seen).get(DEPLOYMENT, "0 pods")
-    assert (seen.report.forecast.end_of(GRAPH) is End.STUCK) is ("ResourceClaimTemplate own does not exist" in said), said
+    assert (seen.report.forecast.end_of(GRAPH) is End.STUCK) is (f"{what} does not exist" in said), said
     return int(said.split()[0])
 
 
@@ -65,6 +65,22 @@ async def test_pods_that_wait_for_the_template_are_counted_and_go_first_where_th
 
         await cluster.kubectl.create(kinds.RESOURCE_CLAIM_TEMPLATE, "default", TEMPLATE)
         assert [await missing(cluster, claiming(replicas)) for replicas in (3, 5)] == [0, 0]
+
+
+async def test_pods_whose_claims_are_made_wait_for_the_device_class() -> None:
+    async with stage(grove=False) as cluster:
+        await cluster.kubectl.create(kinds.RESOURCE_CLAIM_TEMPLATE, "default", TEMPLATE)
+        await cluster.sync(manifests=[claiming(1)])
+        await cluster.kubectl.delete(kinds.DEVICE_CLASS, "", "gpu.example.com")
+        await cluster.sync(manifests=[claiming(3)], wait=False)
+        await cluster.clock.advance(20)
+        assert all(pod["status"]["resourceClaimStatuses"] for pod in cluster.there(kinds.POD).values())
+
+        device_class = "DeviceClass gpu.example.com"
+        assert await missing(cluster, what=device_class) == 2
+        assert [await missing(cluster, claiming(replicas), what=device_class) for replicas in (1, 2, 4)] == [0, 1, 3]
+        await cluster.kubectl.delete(kinds.RESOURCE_CLAIM_TEMPLATE, "default", "own")
+        assert await missing(cluster, what=device_class) == 2
 
 
 async def test_a_deployment_that_somebody_has_paused_is_named_with_how_to_go_on() -> None:

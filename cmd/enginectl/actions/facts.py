@@ -96,7 +96,7 @@ async def read_facts(
 
     async def read_late() -> None:
         nonlocal known
-        if any(observed.root.id.kind == kinds.DYNAMO_GRAPH.name for observed in first.world.roots):
+        if has_graphs(first):
             from enginectl.actions.component_reading import pods_of_components  # Most clusters have no graphs.
             from resources.preview.late_components import late_components
 
@@ -117,12 +117,22 @@ async def read_facts(
 
 async def with_requirements(engine: Engine[Configuration], first: FirstPass) -> FirstPass:
     """The pass with what pods need to start that it does not observe: DeviceClasses, and for components which pods wait for claims."""
-    return await with_device_classes(engine.provider, await with_component_pods(engine, first))
+    return await with_component_pods(engine, await with_device_classes(engine.provider, first))
+
+
+async def with_component_requirements(engine: Engine[Configuration], first: FirstPass) -> FirstPass:
+    """The same where there are graphs, for a pass that is not forecast: it says nothing of pods of other roots."""
+    return await with_requirements(engine, first) if has_graphs(first) else first
+
+
+def has_graphs(first: FirstPass) -> bool:
+    """Whether a root is a graph."""
+    return any(observed.root.id.kind == kinds.DYNAMO_GRAPH.name for observed in first.world.roots)
 
 
 async def with_component_pods(engine: Engine[Configuration], first: FirstPass) -> FirstPass:
     """The pass with the pods of components that may wait for claims: what their controllers report does not tell that."""
-    if all(observed.root.id.kind != kinds.DYNAMO_GRAPH.name for observed in first.world.roots):
+    if not has_graphs(first):
         return first
     from enginectl.actions.component_reading import pods_of_components  # Most clusters have no graphs.
     from resources.cluster_model.component_pods import of_newest_template

@@ -12,7 +12,7 @@ from engine.runtime.passes import Engine, Pass
 from engine.runtime.passes import preview as plan_once
 from engine.runtime.provider import RecordedProvider
 from engine.runtime.verdicts import Verdicts
-from enginectl.actions.facts import read_facts, with_component_pods
+from enginectl.actions.facts import read_facts, with_component_requirements
 from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
 from enginectl.wiring.cluster import DEFAULT_LIMITS
@@ -60,7 +60,7 @@ async def planned_pass(engine: Engine[Configuration]) -> Pass[Configuration]:
 async def pass_and_notices(engine: Engine[Configuration]) -> tuple[Pass[Configuration], tuple[str, ...]]:
     """The same pass, and what the cluster lacks."""
     current, first = await first_pass(engine)
-    first = await with_component_pods(engine, first)
+    first = await with_component_requirements(engine, first)
     facts = await read_facts(engine, first)
     return shown_pass(current, shown(first, None, facts)), tuple(general_notices(first, first.world, facts))
 

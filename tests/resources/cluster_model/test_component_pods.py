@@ -13,6 +13,7 @@ from resources.cluster_model.cluster import ModelledCluster
 from resources.cluster_model.component_pods import ComponentRoom, ExchangeStep, exchange_steps, starting, steps_between, vacated
 from resources.cluster_model.pod_room import PodRoom
 from resources.cluster_model.pods import is_rolled_out
+from resources.cluster_model.references import PodReferences
 from resources.placement.usage_totals import UsageTotals, room_node
 from resources.preview.forecasting import RoomNeeds
 from tests.resources.cluster_model.test_pod_room import GPU, pod, room
@@ -226,8 +227,9 @@ def test_of_groups_that_exist_only_pods_that_have_not_started_have_still_to(afte
 
 def test_of_a_pod_that_waits_only_the_claims_that_are_not_made_are_missing() -> None:
     status = {"resourceClaimStatuses": [{"name": "d", "resourceClaimName": "made"}]}
-    body = {**LEADER.body, "spec": {"resourceClaims": [CLAIM, {**CLAIM, "name": "e"}]}, "status": status}
+    body = {**LEADER.body, "spec": {"resourceClaims": [CLAIM, {"name": "e", "resourceClaimTemplateName": "other"}]}, "status": status}
 
     (waiting, _) = starting(groups(2, 1), groups(2, 1), [*STARTED, live(body)])
 
-    assert waiting.body["spec"]["resourceClaims"] == [{**CLAIM, "name": "e"}]
+    store = ForecastStore([], datetime(2026, 1, 1, tzinfo=UTC), lambda _: False)
+    assert [id.name for id in PodReferences(()).lacks(store, waiting)] == ["other"]
