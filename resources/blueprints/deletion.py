@@ -21,6 +21,7 @@ from resources.base import kinds
 from resources.base.labels import GROUP_PROTECTION
 from resources.children.child_kind import OTHER, ChildKind, ChildRows, ChildTable, DeletionGroup, KindName
 from resources.domains.release import DomainRelease, claims_on, owned_domains, release_domains
+from resources.model.growth_limit import KEPT
 from resources.model.view import ROOT, SET, View
 from resources.ports.configuration import Configuration
 
@@ -36,10 +37,13 @@ class PartRemoval(Struct, frozen=True, eq=False):
 
 
 def excess_replicas(
-    observed: Observed, count: int, table: ChildTable, configuration: Configuration, now: datetime, memo: Memo
+    observed: Observed, count: int, wanted: int, table: ChildTable, configuration: Configuration, now: datetime, memo: Memo
 ) -> Iterator[PartRemoval]:
-    """The removals of the replicas whose index is `count` or greater."""
+    """The removals of the replicas whose index is `count` or greater; those that are wanted, and that a limit leaves out, stay."""
     for key in sorted([key for key in observed.slices if key not in (ROOT, SET) and int(key) >= count]):
+        if int(key) < wanted:
+            yield PartRemoval(part(key, [Hold(id, KEPT) for id in observed.slices[key].objects]), DomainRelease(), ())
+            continue
         why = f"replica {key} is removed: {observed.root.id.name} is scaled to {count}"
         yield remove_part(observed, key, observed.slices[key], Because(Reason.SCALED_IN, why), table, configuration, now, memo)
 
@@ -137,7 +141,7 @@ def obsolete_objects(view: View, desired: Collection[ResourceId], table: ChildTa
     for live in undesired:
         if live.controller is not None and live.controller.uid in orphaning:
             continue
-        obsolete = rows.get(_kind(live), OTHER).obsolete(view, live)
+        obsolete = KEPT if view.is_beyond_limits(live) else rows.get(_kind(live), OTHER).obsolete(view, live)
         if isinstance(obsolete, str):
             yield Hold(live.id, obsolete)
         elif obsolete is not None:

@@ -160,7 +160,7 @@ def _observe_replicas(given: SetInput) -> _SetState:
         replicas=replicas,
         domains=domains,
         shared=shared_objects(observed, template, replica_domains.shared_domains(domains), given.table, configuration, now, memo),
-        excess=tuple(excess_replicas(observed, len(indices), given.table, configuration, now, memo)),
+        excess=tuple(excess_replicas(observed, len(indices), wanted, given.table, configuration, now, memo)),
         has_token=has_token(observed, template, memo),
         conflict=identity.account_conflict(observed, template),
         gang_blockers=gang_blockers(observed, template, configuration, memo),

@@ -19,6 +19,7 @@ from resources.children.podclique import deleted_by_user, scaled_in
 from resources.domains.placement import required_islands
 from resources.model.epochs import is_epoch_name, is_of_epoch
 from resources.model.gang_scheduling import gang_objects, gang_of, pods_of_gang, scheduler_name
+from resources.model.growth_limit import KEPT
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View
 from resources.ports.scheduler import CliqueOfGang, GangAnswer, GangFacts, Island
@@ -272,7 +273,8 @@ def obsolete(view: View, live: Live) -> DeletionGroup | str:
         if number.isascii() and number.isdigit():
             if group.live is not None and group.terminating:
                 return deleted_by_user(group.live)
-            return scaled_in(view, group, int(number) + group.group.min_available)
+            index = int(number) + group.group.min_available
+            return KEPT if group.is_beyond_limits(index) else scaled_in(view, group, index)
     return unexpected(f"the template has no gang {name}")
 
 

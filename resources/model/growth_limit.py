@@ -17,6 +17,8 @@ from resources.model.template import Group
 from resources.ports.configuration import SizeLimits
 from resources.schema.issues import shown
 
+KEPT: Final = "stays as it is: with the replicas before it, which are gone, the set would exceed its limits"
+"""Of objects of replicas that are asked for, exist, and follow more that are missing than there are."""
 LIMITED: Final = "LimitExceeded"
 """The type of the condition of a set of which something is not created because it would be too large, and the reason of the event."""
 
@@ -27,13 +29,18 @@ class GrowthLimit(Struct, frozen=True):
     pods: int
     cliques: int
 
-    def of_clique(self, wanted: int, live: Live | None, pods: int, gang: Live | None) -> int:
-        """The pods of a clique that asks for `wanted` and has `pods`. A pod that has just gone, as status and PodGang say, is replaced."""
+    def of_clique(self, wanted: int, live: Live | None, pods: int, gang: Live | None, initial: int) -> int:
+        """The pods of a clique that asks for `wanted`, has `pods`, and has `initial` in the template.
+
+        A pod that has just gone is replaced, if the status says so, and the PodGang or, without one, the template.
+        """
         if wanted <= self.pods:
             return wanted
         recorded = get(live.body, ("status", "replicas"), 0) if live is not None else 0
-        gone = min(recorded, listed_pods(gang, live.id.name)) if live is not None and isinstance(recorded, int) else 0
-        return min(wanted, max(self.pods, pods, gone))
+        if live is None or not isinstance(recorded, int):
+            return min(wanted, max(self.pods, pods))
+        expected = listed_pods(gang, live.id.name) if gang is not None else initial
+        return min(wanted, max(self.pods, pods, min(recorded, expected)))
 
     def of_group(self, wanted: int, group: Group, name: str, part: Slice) -> int:
         """The replicas of a scaling group of this name that asks for `wanted`. `part`: the objects of its replica of the set."""

@@ -13,7 +13,7 @@ from resources.base import kinds, labels, names
 from resources.model import environment
 from resources.model.domain import Domain, name_in
 from resources.model.gang_scheduling import NO_BLOCKERS, GangBlockers
-from resources.model.growth_limit import GrowthLimit, desired_replicas, group_replicas, growth_limit_of
+from resources.model.growth_limit import GrowthLimit, desired_replicas, growth_limit_of
 from resources.model.pod_facts import PodAssignment, PodFacts, assign_pods, facts_of
 from resources.model.pod_match import has_lost_hash, is_adopted, is_created_from
 from resources.model.template import Clique, Group, Template
@@ -105,7 +105,9 @@ class GroupView(Struct, frozen=True, eq=False):
     group: Group
     live: Live | None
     replicas: int
-    """The desired number of replicas of the group (`desired_replicas`)."""
+    """The desired number of replicas of the group (`desired_replicas`), as far as the limits allow."""
+    wanted: int
+    """The number that it asks for."""
 
     @property
     def name(self) -> str:
@@ -116,6 +118,10 @@ class GroupView(Struct, frozen=True, eq=False):
     def terminating(self) -> bool:
         """Whether it is being deleted."""
         return _is_terminating(self.live)
+
+    def is_beyond_limits(self, index: int) -> bool:
+        """Whether it asks for the replica of this index but, because of a limit, does not have it."""
+        return self.replicas <= index < self.wanted and not self.terminating
 
     @property
     def in_base_gang(self) -> int:
@@ -236,6 +242,11 @@ class View(Struct, frozen=True, eq=False):
         name = live.labels.get(labels.SCALING_GROUP)
         return next((group for group in self.groups if group.name == name), None)
 
+    def is_beyond_limits(self, live: Live) -> bool:
+        """Whether an object belongs to a replica that its scaling group asks for but, because of a limit, does not have."""
+        group, index = self.group_of(live), group_replica(live)
+        return group is not None and index is not None and group.is_beyond_limits(index)
+
     def is_scaled_in(self, live: Live) -> bool:
         """Whether an object belongs to a replica of a scaling group beyond those that the group has."""
         group, index = self.group_of(live), group_replica(live)
@@ -307,7 +318,8 @@ class _ViewBuilder(Struct, frozen=True, eq=False):
     def group(self, group: Group) -> GroupView:
         id = kinds.SCALING_GROUP.id(self.template.id.namespace, names.scaling_group(self.template.id.name, self.index, group.name))
         live = self.lives.objects.get(id)
-        return GroupView(id, group, live, group_replicas(live, group, id.name, self.lives, self.limit))
+        wanted = desired_replicas(live, group.replicas)
+        return GroupView(id, group, live, self.limit.of_group(wanted, group, id.name, self.lives), wanted)
 
     def standalone(self, clique: Clique) -> CliqueView:
         name = names.podclique(self.template.id.name, self.index, clique.name)
@@ -333,7 +345,7 @@ class _ViewBuilder(Struct, frozen=True, eq=False):
         live = self.lives.objects.get(id)
         pods = tuple(self.pods.get(live.uid, ())) if live else ()
         podgang = self.lives.objects.get(kinds.PODGANG.id(id.namespace, gang))
-        replicas = self.limit.of_clique(desired_replicas(live, clique.replicas), live, len(pods), podgang)
+        replicas = self.limit.of_clique(desired_replicas(live, clique.replicas), live, len(pods), podgang, clique.replicas)
         assignment = assign_pods(name, self.template.identity, replicas, clique.hash, pods, self.taken, is_member=group is not None)
         requests = self.template.domain_requests
         is_member = group is not None

@@ -120,7 +120,8 @@ def _where(level: str, areas: Sequence[ClusterRoom], placed: Collection[str]) ->
     """Among which nodes there is no room; empty if that is said by their number."""
     if level and len(areas) > 1:
         return f"no value of node label {level} has room for all of them: "
-    return f"others of them are at {level}={areas[0].nodes[0].labels[level]}: " if level and placed else ""
+    are_there = level and any(node.name in placed for node in areas[0].nodes)
+    return f"others of them are at {level}={areas[0].nodes[0].labels[level]}: " if are_there else ""
 
 
 def _lacking(placed: PlacedPods, demand: PodDemand) -> list[str]:
@@ -136,7 +137,7 @@ def _areas(cluster: ClusterRoom, level: str, placed: frozenset[str]) -> list[Clu
     for node in cluster.nodes:
         if level in node.labels:
             by_value.setdefault(node.labels[level], []).append(node)
-    taken = {node.labels.get(level) for node in cluster.nodes if node.name in placed}
+    taken = {node.labels[level] for node in cluster.nodes if node.name in placed and level in node.labels}
     chosen = [nodes for value, nodes in by_value.items() if not taken or value in taken]
     return [replace(cluster, nodes=tuple(nodes)) for nodes in chosen]
 

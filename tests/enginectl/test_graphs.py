@@ -193,6 +193,15 @@ def test_why_shows_the_chain_from_a_pod_to_its_graph(box: Box, engine: Engine, f
     assert desired["parent"]["kind"] == "DynamoGraphDeployment"
 
 
+def test_a_second_adapter_is_told_while_the_components_of_its_graph_are_tried(lws_box: Box, engine: Engine, folder: Path) -> None:
+    adapter = {"apiVersion": "nvidia.com/v1alpha1", "kind": kinds.SCALING_ADAPTER.name, "metadata": {"name": "mine"}}
+    lws_box.create(kinds.SCALING_ADAPTER, {**adapter, "spec": {"replicas": 3, "dgdRef": {"name": "llm", "serviceName": "Frontend"}}})
+    file = written(folder, annotations='{nvidia.com/enable-grove: "false"}')
+    file.write_text(file.read_text().replace("componentType: frontend", "componentType: frontend\n      scalingAdapter: {enabled: true}"))
+
+    assert "mine has no effect: only an adapter named llm-frontend counts" in engine("diff", "-f", file).out
+
+
 def test_why_names_the_fields_of_the_graph_that_a_field_of_its_set_is_computed_from(box: Box, engine: Engine, folder: Path) -> None:
     engine("sync", "-f", written(folder))
 

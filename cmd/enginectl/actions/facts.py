@@ -92,7 +92,8 @@ async def read_facts(
         if engine.tries_new and creates_components(first, forecast):
             from enginectl.actions.component_trials import try_components  # Few plans create any.
 
-            known = replace(known, components=await try_components(engine, first, forecast))
+            components = await try_components(engine, first, forecast)
+            known = replace(known, components=components)  # Of now: others have added what they have read meanwhile.
 
     async def read_late() -> None:
         nonlocal known

@@ -80,6 +80,43 @@ def test_nothing_that_runs_is_scaled_in_and_a_pod_that_is_lost_comes_back() -> N
     assert count(toy, "Pod") == 9
 
 
+def test_a_pod_that_is_lost_together_with_its_gang_comes_back() -> None:
+    toy = stored(SETS[False], pods=2)
+    lost = next(id for id in toy.objects if id.kind == "Pod")
+    for id in (lost, kinds.PODGANG.id("default", "demo-0")):
+        del toy.objects[id]
+
+    toy.settle()
+
+    assert count(toy, "Pod") == 3
+
+
+@pytest.mark.parametrize(
+    ("manifest", "limits", "lost"),
+    [
+        (podcliqueset("demo", clique("worker", 1), replicas=10), {"replicas": 2}, [f"demo-{index}" for index in range(7)]),
+        (
+            podcliqueset("demo", clique("a", 1), groups=(group("g", "a", replicas=8),)),
+            {"cliques": 2},
+            [f"demo-0-g-{index}-a" for index in range(5)],
+        ),
+    ],
+    ids=["replicas", "replicas of a group"],
+)
+def test_no_limit_deletes_what_is_left_of_a_set_that_has_lost_most_of_its_replicas(
+    manifest: dict[str, Any], limits: dict[str, int], lost: list[str]
+) -> None:
+    toy = stored(manifest, **limits)
+    gone = [id for id in toy.objects if any(f"{id.name}-".startswith(f"{name}-") for name in lost)]
+    for id in gone:
+        del toy.objects[id]
+    left = {body["metadata"]["uid"] for id, body in toy.objects.items() if id.kind in ("Pod", "PodClique", "PodGang")}
+
+    toy.settle()
+
+    assert left <= {body["metadata"]["uid"] for body in toy.objects.values()}
+
+
 FORGED: dict[str, tuple[ResourceId, dict[str, int], str, str, dict[str, Any]]] = {
     "a status": (kinds.PODCLIQUE.id("default", "demo-0-worker"), {}, "PodClique", "demo-0-worker", {"status": {"replicas": 9_999}}),
     "a replica": (ROOT, {"replicas": 2}, "PodClique", "demo-9998-worker", {}),

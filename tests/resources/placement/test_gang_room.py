@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from engine.resource import Body
@@ -111,6 +112,16 @@ def test_pods_of_a_gang_that_has_begun_in_a_rack_must_be_in_that_one() -> None:
 
     assert (room.fit, room.holders) == (0, "on the full nodes is gang ml/other (1 pod)")
     assert room.why.startswith(f"others of them are at {RACK}=a: 1 pod needs a node: 0 of 2 are free")
+
+
+@pytest.mark.parametrize("labelled", [range(2), range(1, 2)], ids=["gone", "without the label"])
+def test_a_node_that_is_in_no_rack_says_nothing_about_where_its_gang_must_be(labelled: range) -> None:
+    nodes = [node(number, labels=rack("a") if number in labelled else {}) for number in range(2)]
+    placed = "n0" if len(labelled) == 1 else "lost"
+
+    room = judged(nodes, [of_gang("other", f"n{number}") for number in range(2)], 1, RACK, [placed])
+
+    assert room.fit == 0 and room.why.startswith("1 pod needs a node")
 
 
 def test_no_node_has_the_label_of_the_level() -> None:
