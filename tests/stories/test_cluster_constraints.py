@@ -114,8 +114,8 @@ async def test_a_quota_counts_what_limit_ranges_write_into_pods(
         assert why.startswith(expected) if expected else not why
 
 
-async def test_what_the_server_accepts_of_one_service_says_nothing_of_another_that_is_only_scaled_out() -> None:
-    """The pods of a Deployment that gets more of them are not tried."""
+async def test_what_the_server_accepts_of_one_service_says_nothing_of_another_that_is_scaled_out() -> None:
+    """Its pods are tried as well, and refused."""
     said = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
     async with stage(grove=False) as cluster:
         await cluster.sync(manifests=[graph(Frontend=service(resources={}))])
@@ -125,7 +125,10 @@ async def test_what_the_server_accepts_of_one_service_says_nothing_of_another_th
         seen = await preview_with(cluster, graph(Frontend=service(3, resources={}), Other=service(resources=said)))
 
         why = "container main has no requests.cpu: the API server will refuse such pods; do: say it, or let a LimitRange say it"
-        assert blocked(seen) == {kinds.RESOURCE_QUOTA.id("default", "team"): why}
+        tried = kinds.DEPLOYMENT.id("default", "chat-frontend")
+        assert blocked(seen).keys() == {kinds.RESOURCE_QUOTA.id("default", "team"), tried}
+        assert blocked(seen)[kinds.RESOURCE_QUOTA.id("default", "team")] == why
+        assert "must specify requests.cpu for: main" in blocked(seen)[tried]
 
 
 def is_without_cpu(body: Mapping[str, Any]) -> bool:
