@@ -96,7 +96,9 @@ def choose(current: Pass[object], memory: Memory, at: float) -> tuple[Plan, ...]
     allowed = [memory.refusals.admitted(plan, at) for plan in planned if plan.operations]
     due = memory.debounce.due(_statuses(allowed), at)
     steady = (
-        plan if _is_final(plan) else without(plan, lambda operation: isinstance(operation, WriteStatus) and operation.key not in due)
+        plan
+        if _is_final(plan, current)
+        else without(plan, lambda operation: isinstance(operation, WriteStatus) and operation.key not in due)
         for plan in allowed
     )
     return tuple(plan for plan in steady if plan.operations)
@@ -106,9 +108,11 @@ def _statuses(plans: Iterable[Plan]) -> list[WriteStatus]:
     return [operation for plan in plans for operation in plan.operations if isinstance(operation, WriteStatus)]
 
 
-def _is_final(plan: Plan) -> bool:
-    """Whether only statuses are left to write and nothing is pending: nothing is expected that would change them."""
-    return not plan.pending and all(isinstance(operation, WriteStatus) for operation in plan.operations)
+def _is_final(plan: Plan, current: Pass[object]) -> bool:
+    """Whether only statuses are left to write, nothing is pending and nothing has changed: then the statuses will not change either."""
+    return (
+        plan.root not in current.changed and not plan.pending and all(isinstance(operation, WriteStatus) for operation in plan.operations)
+    )
 
 
 def has_unrecorded_warnings(current: Pass[object], memory: WriterMemory) -> bool:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from engine.runtime.memory import STEADY
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
@@ -27,20 +26,6 @@ async def test_a_set_comes_up_whole_and_a_second_sync_writes_nothing() -> None:
         assert again.ending is Ending.DONE
         assert cluster.process.count == 0
         assert cluster.process.refused == []
-
-
-async def test_a_set_is_ready_in_the_pass_that_sees_its_last_pod_ready_by_one_write_of_each_status() -> None:
-    async with stage() as cluster, cluster.running() as ours:
-        await cluster.apply(podcliqueset("web", clique("worker", 2), replicas=2))
-        while not (pods := await cluster.objects(kinds.POD)) or not all(map(_is_ready, pods)):
-            await cluster.clock.advance(0.1)
-        await cluster.clock.advance(STEADY / 2)
-
-        conditions = cluster.there(kinds.PODCLIQUESET)["web"]["status"]["conditions"]
-        assert (len(pods), conditions[0]["type"], conditions[0]["status"]) == (4, "Ready", "True")
-        await cluster.settle()
-        written = {what.split()[1]: count for what, count in ours.writes.items() if what.endswith(" status")}
-        assert written == {"PodCliqueSet": 1, "PodClique": 2, "PodGang": 2}
 
 
 async def test_fifty_replicas_of_two_pods_take_at_most_ten_writes_each() -> None:
