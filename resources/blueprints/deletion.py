@@ -5,6 +5,7 @@ If a set is being deleted, its replicas are deleted first, then its shared objec
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 from msgspec import Struct
 
@@ -19,11 +20,15 @@ from engine.resource import PLAIN, Drop, EventGroup, Hold, Policy
 from engine.resource_plan import keepers
 from resources.base import kinds
 from resources.base.labels import GROUP_PROTECTION
+from resources.children import podclique
 from resources.children.child_kind import OTHER, ChildKind, ChildRows, ChildTable, DeletionGroup, KindName
 from resources.domains.release import DomainRelease, claims_on, owned_domains, release_domains
 from resources.model.growth_limit import KEPT
 from resources.model.view import ROOT, SET, View
 from resources.ports.configuration import Configuration
+
+LEVELS: Final = 2
+"""How many levels of a replica control others: scaling groups and cliques."""
 
 
 class PartRemoval(Struct, frozen=True, eq=False):
@@ -42,10 +47,25 @@ def excess_replicas(
     """The removals of the replicas whose index is `count` or greater; those that are wanted, and that a limit leaves out, stay."""
     for key in sorted([key for key in observed.slices if key not in (ROOT, SET) and int(key) >= count]):
         if int(key) < wanted:
-            yield PartRemoval(part(key, [Hold(id, KEPT) for id in observed.slices[key].objects]), DomainRelease(), ())
+            yield _kept_replica(key, observed.slices[key], table.by_kind(configuration), memo)
             continue
         why = f"replica {key} is removed: {observed.root.id.name} is scaled to {count}"
         yield remove_part(observed, key, observed.slices[key], Because(Reason.SCALED_IN, why), table, configuration, now, memo)
+
+
+def _kept_replica(key: str, lives: Slice, rows: ChildRows, memo: Memo) -> PartRemoval:
+    """A replica that a limit leaves out, as it is; what somebody else deletes of it goes, after what it controls."""
+
+    def make() -> PartRemoval:
+        leaving = {live.uid for live in lives.objects.values() if live.deleting_since is not None}
+        for _ in range(LEVELS):
+            leaving |= {live.uid for live in lives.objects.values() if live.controller is not None and live.controller.uid in leaving}
+        kept = [Hold(live.id, KEPT) for live in lives.objects.values() if live.uid not in leaving]
+        gone = [live for live in lives.objects.values() if live.uid in leaving]
+        why = Because(Reason.USER_DELETED, "it, or what controls it, was deleted, and a limit of the set leaves out its replica")
+        return PartRemoval(part(key, [*kept, *delete_in_order(gone, why, rows)]), DomainRelease(), tuple(pending_deletions(gone)))
+
+    return memo.recall(("kept", key), (lives, rows), make)
 
 
 def remove_part(
@@ -141,8 +161,10 @@ def obsolete_objects(view: View, desired: Collection[ResourceId], table: ChildTa
     for live in undesired:
         if live.controller is not None and live.controller.uid in orphaning:
             continue
-        obsolete = KEPT if view.is_beyond_limits(live) else rows.get(_kind(live), OTHER).obsolete(view, live)
-        if isinstance(obsolete, str):
+        obsolete = rows.get(_kind(live), OTHER).obsolete(view, live)
+        if obsolete is not None and _is_kept(view, live):
+            yield Hold(live.id, KEPT)
+        elif isinstance(obsolete, str):
             yield Hold(live.id, obsolete)
         elif obsolete is not None:
             groups.setdefault(obsolete, []).append(live)
@@ -153,6 +175,12 @@ def obsolete_objects(view: View, desired: Collection[ResourceId], table: ChildTa
         yield from delete_in_order(
             lives, group.because, rows, intended=group.intended, last=view.removals.deleted_last, event_group=group.event_group
         )
+
+
+def _is_kept(view: View, live: Live) -> bool:
+    """Whether an object belongs to a replica of a scaling group that a limit leaves out; what somebody else deletes goes nevertheless."""
+    clique = podclique.clique_of(view, live) or live
+    return view.is_beyond_limits(clique) and live.deleting_since is None and clique.deleting_since is None
 
 
 def delete_in_order(

@@ -274,7 +274,11 @@ def obsolete(view: View, live: Live) -> DeletionGroup | str:
             if group.live is not None and group.terminating:
                 return deleted_by_user(group.live)
             index = int(number) + group.group.min_available
-            return KEPT if group.is_beyond_limits(index) else scaled_in(view, group, index)
+            is_kept = group.is_beyond_limits(index) and any(
+                kinds.PODCLIQUE.id(view.namespace, names.member(group.name, index, clique.name)) in view.lives.objects
+                for clique in group.group.cliques
+            )
+            return KEPT if is_kept else scaled_in(view, group, index)
     return unexpected(f"the template has no gang {name}")
 
 

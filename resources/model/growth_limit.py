@@ -17,8 +17,8 @@ from resources.model.template import Group
 from resources.ports.configuration import SizeLimits
 from resources.schema.issues import shown
 
-KEPT: Final = "stays as it is: with the replicas before it, which are gone, the set would exceed its limits"
-"""Of objects of replicas that are asked for, exist, and follow more that are missing than there are."""
+KEPT: Final = "stays as it is: a limit of the set leaves out its replica"
+"""Of objects of replicas that are asked for and exist, and before which more are missing than there are."""
 LIMITED: Final = "LimitExceeded"
 """The type of the condition of a set of which something is not created because it would be too large, and the reason of the event."""
 

@@ -235,8 +235,8 @@ def reserved_for(claim: Live) -> dict[str, str]:
 def unmade_claims(pod: Live) -> list[str]:
     """The names of the claims of a pod that are made from templates, and are not made: by a quota, perhaps."""
     named = mappings(mapping(pod.body.get("spec")).get("resourceClaims"))
-    made = {each.get("name") for each in mappings(mapping(pod.body.get("status")).get("resourceClaimStatuses"))}
-    return [str(each.get("name")) for each in named if each.get("resourceClaimTemplateName") and each.get("name") not in made]
+    made = {str(each.get("name")) for each in mappings(mapping(pod.body.get("status")).get("resourceClaimStatuses"))}
+    return [name for each in named if each.get("resourceClaimTemplateName") and (name := str(each.get("name"))) not in made]
 
 
 def claims_of(namespace: str, pod_spec: Any) -> Iterator[ResourceId]:

@@ -55,12 +55,14 @@ SHOWN: Final = {page.relative_to(ROOT).as_posix(): found for page in PAGES if (f
 
 @pytest.mark.parametrize("page", SHOWN)
 def test_the_commands_of_a_page_are_valid(page: str) -> None:
+    root = root_command()
+    engine = root.context_class(root, info_name="engine", **root.context_settings)
     for words in SHOWN[page]:
         while words[0] in ("--config", "--kubeconfig", "-n"):
             words = words[2:]
-        path, named = named_command(root_command(), words)
+        path, named = named_command(root, words)
         assert path != "engine" or words[0].startswith("-"), words
-        named.make_context(path, words[len(path.split()) - 1 :])
+        named.make_context(path, words[len(path.split()) - 1 :], parent=engine)
 
 
 def test_the_files_of_the_project_that_commands_name_exist() -> None:

@@ -13,6 +13,7 @@ def test_an_interruption_while_the_command_line_is_imported_is_one_line() -> Non
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["engine"] == "enginectl.entry:main"
     interrupting = (
         "import signal, sys; from enginectl.entry import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # A shell that runs in the background ignores it.
         "class Finder:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'enginectl.main': signal.raise_signal(signal.SIGINT)\n"

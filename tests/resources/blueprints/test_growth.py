@@ -110,11 +110,59 @@ def test_no_limit_deletes_what_is_left_of_a_set_that_has_lost_most_of_its_replic
     gone = [id for id in toy.objects if any(f"{id.name}-".startswith(f"{name}-") for name in lost)]
     for id in gone:
         del toy.objects[id]
-    left = {body["metadata"]["uid"] for id, body in toy.objects.items() if id.kind in ("Pod", "PodClique", "PodGang")}
+    left = {body["metadata"]["uid"] for id, body in toy.objects.items() if id.kind in ("Pod", "PodClique")}
 
     toy.settle()
 
     assert left <= {body["metadata"]["uid"] for body in toy.objects.values()}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "limits", "gone", "deleted"),
+    [
+        (podcliqueset("demo", clique("worker", 1), replicas=10), {"replicas": 2}, [f"demo-{index}" for index in range(9)], "demo-9-worker"),
+        (
+            podcliqueset("demo", clique("a", 1), groups=(group("g", "a", replicas=8),)),
+            {"cliques": 2},
+            [f"demo-0-g-{index}" for index in range(7)],
+            "demo-0-g-7-a",
+        ),
+    ],
+    ids=["a replica", "a replica of a group"],
+)
+def test_what_a_user_deletes_of_a_replica_that_a_limit_leaves_out_goes(
+    manifest: dict[str, Any], limits: dict[str, int], gone: list[str], deleted: str
+) -> None:
+    toy = stored(manifest, **limits)
+    for id in [id for id in toy.objects if any(f"{id.name}-".startswith(f"{name}-") for name in gone)]:
+        del toy.objects[id]
+    toy.delete(kinds.PODCLIQUE.id("default", deleted))
+
+    toy.settle()
+
+    assert not any(id.name.startswith(deleted) for id in toy.objects if id.kind in ("PodClique", "Pod"))
+
+
+@pytest.mark.parametrize("change", ["a claim of a clique", "a pod without the label of its group"])
+def test_what_belongs_to_a_clique_of_a_replica_that_a_limit_leaves_out_stays(change: str) -> None:
+    toy = stored(podcliqueset("demo", clique("a", 1), groups=(group("g", "a", replicas=8),)), cliques=2)
+    gone = [f"demo-0-g-{index}-a" for index in range(7)]
+    for id in [id for id in toy.objects if any(f"{id.name}-".startswith(f"{name}-") for name in gone)]:
+        del toy.objects[id]
+    (pod,) = [id for id in toy.objects if id.kind == "Pod"] if "pod" in change else [None]
+    if pod is not None:
+        toy.write(pod, {"metadata": {"labels": {labels.SCALING_GROUP: None}}})
+    else:
+        uid = toy.objects[kinds.PODCLIQUE.id("default", "demo-0-g-7-a")]["metadata"]["uid"]
+        owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": "demo-0-g-7-a", "uid": uid, "controller": True}
+        own = {labels.MANAGED_BY: labels.MANAGER, labels.PART_OF: "demo", labels.REPLICA_INDEX: "0", labels.PODCLIQUE: "demo-0-g-7-a"}
+        metadata = {"name": "demo-0-g-7-a-all-own", "namespace": "default", "labels": own, "ownerReferences": [owner]}
+        toy.put({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata, "spec": {}})
+    left = {id for id in toy.objects if id.kind in ("Pod", "PodClique", "ResourceClaim")}
+
+    toy.settle()
+
+    assert left <= set(toy.objects)
 
 
 FORGED: dict[str, tuple[ResourceId, dict[str, int], str, str, dict[str, Any]]] = {
