@@ -46,8 +46,9 @@ async def keep_ready(client: Client, clock: Clock, options: ActorOptions, nodes:
 
     async def process(name: str) -> float | None:
         if name in unregistered:
-            with suppress(AlreadyExists):
-                await client.create(kinds.NODE, "", _node(name, unregistered[name], options))
+            if nodes.get("", name) is None:
+                with suppress(AlreadyExists):
+                    await client.create(kinds.NODE, "", _node(name, unregistered[name], options))
             del unregistered[name]
         node = nodes.get("", name)
         if node is None or not is_simulated(node):

@@ -93,10 +93,17 @@ class InformerStore:
 
 async def run_informers(client: Client, clock: Clock, *stores: InformerStore) -> None:
     """Keep the stores up to date until cancelled. A kind that is not served is listed once its definition is established."""
+    first, *others = [_informer(client, clock, store) for store in stores]
+    if not others:
+        return await first.run()
     async with anyio.create_task_group() as tasks:
-        for store in stores:
-            until_served = partial(_until_established, client, clock, store.kind) if store.kind != kinds.CRD else None
-            tasks.start_soon(Informer(store, client, clock, until_served=until_served).run)
+        for informer in (first, *others):
+            tasks.start_soon(informer.run)
+
+
+def _informer(client: Client, clock: Clock, store: InformerStore) -> Informer:
+    until_served = partial(_until_established, client, clock, store.kind) if store.kind != kinds.CRD else None
+    return Informer(store, client, clock, until_served=until_served)
 
 
 async def _until_established(client: Client, clock: Clock, kind: Kind) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -38,7 +39,8 @@ def wants_name(fields: str) -> str:
 _TOKEN = re.compile(r"\s*(?:(?P<punctuation>==|!=|=|\(|\)|,|!|>|<)|(?P<word>[^\s=!(),<>]+))")
 
 
-def _label_tests(text: str) -> list[Test]:
+@lru_cache(maxsize=1024)
+def _label_tests(text: str) -> tuple[Test, ...]:
     """The tests of a label selector such as `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`."""
     tokens = _tokens(text)
     tests: list[Test] = []
@@ -48,7 +50,7 @@ def _label_tests(text: str) -> list[Test]:
             raise _unparsable(f"found '{tokens[0] if tokens else ''}', expected: ',' or 'end of string'")
         elif not tokens and text.rstrip().endswith(","):
             raise _unparsable("found '', expected: identifier after ','")
-    return tests
+    return tuple(tests)
 
 
 def _tokens(text: str) -> list[str]:

@@ -97,6 +97,8 @@ class Watch:
         span = BOOKMARK_EVERY if self._bookmarks else None
         left = None if self._ends is None else max(0.0, self._ends - anyio.current_time())
         shortest = min((s for s in (span, left) if s is not None), default=None)
+        if shortest is None:
+            return await self._collection.news()
         with anyio.move_on_after(shortest) as scope:
             await self._collection.news()
         if not scope.cancelled_caught:

@@ -21,7 +21,7 @@ from grove_sandbox.driver.daemons import Daemons
 from grove_sandbox.driver.plugins import Plugins
 from grove_sandbox.installation.installation import installation, slice_name, slice_of
 from grove_sandbox.installation.kinds import CONTROLLER
-from grove_sandbox.product import AlreadyExists, Client, Clock, NotFound, kinds
+from grove_sandbox.product import AlreadyExists, Client, Clock, Kind, NotFound, kinds
 
 INSTALLATION: Final = ""
 """The key of the installation; all other keys are names of nodes."""
@@ -58,12 +58,20 @@ class Publisher:
 
     async def _install(self) -> None:
         for kind, body in installation(self._options.namespace):
-            with suppress(AlreadyExists):
-                await self._client.create(kind, body["metadata"].get("namespace", ""), body)
+            await self._install_one(kind, body)
         if "controller" in self._options.parts:
             # Where the controller has a Deployment, no other controller writes its status.
             with suppress(NotFound):
                 await self._client.patch(kinds.DEPLOYMENT, self._options.namespace, CONTROLLER, _AVAILABLE, subresource="status")
+
+    async def _install_one(self, kind: Kind, body: Body) -> None:
+        """Create it unless it is there, as it is for every process but the first."""
+        namespace = body["metadata"].get("namespace", "")
+        try:
+            await self._client.get(kind, namespace, body["metadata"]["name"])
+        except NotFound:
+            with suppress(AlreadyExists):
+                await self._client.create(kind, namespace, body)
 
 
 class Part(Protocol):
