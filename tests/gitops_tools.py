@@ -16,25 +16,31 @@ PARTS: Final = ("metadata", "spec", "status")
 
 def argo_cd(body: dict[str, Any]) -> str:
     """The health that Argo CD gives the object."""
-    answer = _run((FOLDER / f"{body['kind'].lower()}.lua").read_text(), body)
+    answer = _run(_text(f"{body['kind'].lower()}.lua"), body)
     assert answer["message"]
     return str(answer["status"])
 
 
 def actions(body: dict[str, Any]) -> list[str]:
     """The actions that Argo CD offers for the object."""
-    return sorted(dict(_run(_actions_of(body)["discovery.lua"], body)))
+    return sorted(dict(_run(_actions_of(body["kind"])["discovery.lua"], body)))
 
 
 def acted(body: dict[str, Any], action: str, **parameters: str) -> dict[str, Any]:
     """The object after that action of Argo CD with these parameters. Raises `LuaError` if the action refuses them."""
-    (definition,) = [each for each in _actions_of(body)["definitions"] if each["name"] == action]
+    (definition,) = [each for each in _actions_of(body["kind"])["definitions"] if each["name"] == action]
     result: dict[str, Any] = _plain(_run(definition["action.lua"], body, parameters))
     return result
 
 
-def _actions_of(body: dict[str, Any]) -> dict[str, Any]:
-    read: dict[str, Any] = yaml.load((FOLDER / f"{body['kind'].lower()}-actions.yaml").read_text(), yaml.CSafeLoader)
+@cache
+def _text(name: str) -> str:
+    return (FOLDER / name).read_text()
+
+
+@cache
+def _actions_of(kind: str) -> dict[str, Any]:
+    read: dict[str, Any] = yaml.load(_text(f"{kind.lower()}-actions.yaml"), yaml.CSafeLoader)
     return read
 
 
