@@ -19,8 +19,8 @@ from tests.stories.stage import SETUP, Stage, stage
 
 pytestmark = pytest.mark.anyio
 
-LARGE = 20
-REPLICAS = 30
+LARGE = 12
+REPLICAS = 16
 NAMES = ("large-a", "large-b", "large-c")
 
 
@@ -74,7 +74,7 @@ async def test_large_sets_that_are_edited_and_deleted_together_all_follow() -> N
         await cluster.until(lambda: NAMES[2] not in pods(cluster))
 
 
-@pytest.mark.parametrize("known", [250, 5], ids=["few changes", "more changes than are known"])
+@pytest.mark.parametrize("known", [140, 5], ids=["few changes", "more changes than are known"])
 async def test_a_small_set_does_not_wait_for_many_sets_that_are_not_large_and_all_of_them_follow(
     monkeypatch: pytest.MonkeyPatch, known: int
 ) -> None:

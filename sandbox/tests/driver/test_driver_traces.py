@@ -14,6 +14,8 @@ pytestmark = pytest.mark.anyio
 
 OURS = "grove.io/computedomain-finalizer"
 WORKERS = ("w-0", "w-1")
+SETTLED_TURN, LAST_TURN = 45, 60
+"""The turn of the loop from which on no actor changes anything, so that every turn before it is tried, and one that is late enough."""
 
 
 async def come_up(stage: Stage, domains: Domains) -> str:
@@ -147,7 +149,7 @@ async def test_actors_can_be_restarted_at_any_time_with_the_same_result() -> Non
             await stage.turn(1)
             await domains.create(domain("nvbw-0"))
         await stage.create(gang("g", {"w": (2, WORKERS)}), *(member(name, "nvbw-0", gang="g", clique="w") for name in WORKERS))
-        for turns in range(1, 150):
+        for turns in range(1, LAST_TURN):
             await play_for(stage, turns, NODES)
             if turns % 10 == 0:
                 await stage.clock.advance(1)
@@ -157,10 +159,13 @@ async def test_actors_can_be_restarted_at_any_time_with_the_same_result() -> Non
             await assert_invariants(stage.client)
             for name in WORKERS:
                 await stage.client.delete(POD, "ml", name)
-        for turns in range(1, 150):
+        for turns in range(1, LAST_TURN):
             await play_for(stage, turns, NODES)
             if turns % 10 == 0:
                 await stage.clock.advance(1)
+            if turns == SETTLED_TURN:
+                settled = stage.api.revision
+        assert settled == stage.api.revision
         async with on(stage, *EVERYBODY, options=NODES):
             await stage.turn(60)
             assert (await stage.names(POD), await stage.names(RESOURCE_CLAIM), await domains.labelled()) == (set(), set(), {})
