@@ -316,11 +316,16 @@ async def stage(
 @asynccontextmanager
 async def forked(cluster: Stage) -> AsyncIterator[Stage]:
     """A second cluster that begins as this one is now, or was at its end. Its actors start anew, as when a control plane restarts."""
+    async with _running(kept(cluster)) as running:
+        yield running
+
+
+def kept(cluster: Stage) -> Stage:
+    """A cluster that stays as this one is now: nobody is at work in it."""
     fork = Stage(cluster.actors, cluster.api)
     fork.setup, fork.reads, fork.reads_namespaces = cluster.setup, cluster.reads, cluster.reads_namespaces
     fork._started = cluster._started
-    async with _running(fork) as running:
-        yield running
+    return fork
 
 
 _SET_UP: dict[Hashable, Api] = {}

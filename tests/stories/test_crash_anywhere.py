@@ -9,7 +9,7 @@ import pytest
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
-from tests.stories.process import Killed
+from tests.stories.deaths import Death, deaths
 from tests.stories.stage import Stage, forked, stage
 
 pytestmark = pytest.mark.anyio
@@ -47,40 +47,35 @@ async def settle(cluster: Stage) -> None:
     await cluster.sync()
 
 
-async def undisturbed(beginning: Stage) -> tuple[dict[str, Any], int]:
-    """Where a sync that nobody kills ends, and with how many writes."""
+async def undisturbed(beginning: Stage) -> tuple[dict[str, Any], list[Death]]:
+    """Where a sync that nobody kills ends, and what it would leave behind otherwise."""
     async with forked(beginning) as cluster:
         assert (await cluster.sync()).ending is Ending.DONE
-        writes = cluster.process.count
         await cluster.clock.advance(30)
-        return await cluster.shape(), writes
-
-
-async def disturbed(beginning: Stage, **death: int) -> tuple[dict[str, Any], Counter[str]]:
-    """Where two syncs end of which the first is killed, and how often each thing was made by them."""
+        shape = await cluster.shape()
     async with forked(beginning) as cluster:
-        first = cluster.start()
-        first.dies_before, first.dies_after = death.get("before", 0), death.get("after", 0)
-        with pytest.raises((Killed, ExceptionGroup)):
-            await cluster.sync(first)
-        assert first.dead
+        return shape, await deaths(cluster, cluster.start())
+
+
+async def succeeded(death: Death) -> tuple[dict[str, Any], Counter[str]]:
+    """Where the next sync ends, and how often each thing was made by both."""
+    async with forked(death.left) as cluster:
         assert (await cluster.sync()).ending is Ending.DONE
         second = cluster.process
         assert (await cluster.sync()).ending is Ending.DONE
         assert cluster.process.count == 0
         await cluster.clock.advance(30)
-        return await cluster.shape(), first.created + second.created
+        return await cluster.shape(), death.created + second.created
 
 
 @pytest.mark.parametrize("story", [ask, ask_for_more, ask_for_less, ask_for_nothing])
 async def test_a_sync_killed_at_any_write_is_completed_by_the_next_one(story: Story) -> None:
     async with stage() as beginning:
         await story(beginning)
-    wanted, writes = await undisturbed(beginning)
+    wanted, all_deaths = await undisturbed(beginning)
 
-    # Before the first write, and after each: before a later one is after the one that precedes it.
-    for death in ({"before": 1}, *({"after": number} for number in range(1, writes + 1))):
-        ended, made = await disturbed(beginning, **death)
+    for death in all_deaths:
+        ended, made = await succeeded(death)
 
         assert ended == wanted
         assert set(made.values()) <= {1}

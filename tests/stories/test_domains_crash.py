@@ -10,8 +10,8 @@ from engine.runtime.sync_report import Ending
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds
 from tests.mnnvl.sets import auto, gpu, named
+from tests.stories.deaths import Death, deaths
 from tests.stories.fabric import DomainRecorder, left_of_domains, rack
-from tests.stories.process import Killed
 from tests.stories.stage import Stage, forked
 
 pytestmark = pytest.mark.anyio
@@ -44,38 +44,33 @@ async def ended(cluster: Stage) -> tuple[dict[str, Any], list[str]]:
     return shape, sorted(one.partition(" ")[0] for one in await left_of_domains(cluster))
 
 
-async def undisturbed(beginning: Stage) -> tuple[tuple[dict[str, Any], list[str]], int]:
-    """Where a sync that nobody kills ends, and with how many writes."""
+async def undisturbed(beginning: Stage) -> tuple[tuple[dict[str, Any], list[str]], list[Death], list[str]]:
+    """Where a sync that nobody kills ends, what it would leave behind otherwise, and what it does wrong."""
     async with forked(beginning) as cluster:
         assert (await cluster.sync()).ending is Ending.DONE
-        writes = cluster.process.count
-        return await ended(cluster), writes
-
-
-async def disturbed(beginning: Stage, number: int, when: str) -> tuple[tuple[dict[str, Any], list[str]], Counter[str], list[str]]:
-    """Where the next one ends after one that was killed at a write, how often each thing was made, and what was done wrong."""
+        wanted = await ended(cluster)
     async with forked(beginning) as cluster:
-        first = cluster.start()
-        fouls = DomainRecorder(cluster, first).fouls
-        first.dies_before, first.dies_after = (number, 0) if when == "before" else (0, number)
-        with pytest.raises((Killed, ExceptionGroup)):
-            await cluster.sync(first)
-        second = cluster.start()
-        fouls += (recorder := DomainRecorder(cluster, second)).fouls
+        recorder = DomainRecorder(cluster, ours := cluster.start())
+        return wanted, await deaths(cluster, ours), recorder.fouls
+
+
+async def succeeded(death: Death) -> tuple[tuple[dict[str, Any], list[str]], Counter[str], list[str]]:
+    """Where the next one ends, how often each thing was made by both, and what it did wrong."""
+    async with forked(death.left) as cluster:
+        recorder = DomainRecorder(cluster, second := cluster.start())
         assert (await cluster.sync(second)).ending is Ending.DONE
-        return await ended(cluster), first.created + second.created, [*fouls, *recorder.fouls]
+        return await ended(cluster), death.created + second.created, recorder.fouls
 
 
 @pytest.mark.parametrize("story", [bring_up, scale_in, take_down])
 async def test_a_sync_killed_at_any_write_is_completed_by_the_next_one(story: Story) -> None:
     async with rack() as beginning:
         await story(beginning)
-    wanted, writes = await undisturbed(beginning)
-    assert writes > 3
+    wanted, all_deaths, fouls = await undisturbed(beginning)
+    assert fouls == []
 
-    # Before the first write, and after each: before a later one is after the one that precedes it.
-    for number, when in ((1, "before"), *((number, "after") for number in range(1, writes + 1))):
-        found, made, fouls = await disturbed(beginning, number, when)
+    for death in all_deaths:
+        found, made, fouls = await succeeded(death)
 
         assert (found, fouls) == (wanted, [])
         assert {count for name, count in made.items() if name.startswith(COMPUTE_DOMAIN.name)} <= {1}

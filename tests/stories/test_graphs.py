@@ -1,7 +1,7 @@
 """Graphs: how a DynamoGraphDeployment comes up, is scaled, changes its orchestrator and goes away, on every kind of cluster."""
 
 import base64
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -13,10 +13,10 @@ from providers.registry import SCHEDULERS
 from resources.base import kinds
 from resources.ports.configuration import DynamoSettings
 from tests.builders import clique, podcliqueset
+from tests.stories.deaths import deaths
 from tests.stories.fabric import domains, rack
 from tests.stories.graphs import graph, service
-from tests.stories.process import Killed
-from tests.stories.stage import SETUP, Stage, stage
+from tests.stories.stage import SETUP, Stage, forked, stage
 
 pytestmark = pytest.mark.anyio
 
@@ -291,21 +291,17 @@ async def test_an_ssh_secret_is_made_once_if_the_configuration_asks_for_it() -> 
 async def test_a_sync_that_is_killed_at_any_write_is_completed_by_the_next_one(grove: bool) -> None:
     manifest = graph(decode=service(nodes=2), Frontend=service())
 
-    async def ended(death: int) -> tuple[dict[str, Any], int]:
-        async with stage(grove=grove, addons=("lws", "volcano")) as cluster:
-            first = cluster.start()
-            first.dies_before = death
-            with suppress(Killed, ExceptionGroup):
-                await cluster.sync(first, manifests=[manifest])
-            assert (await cluster.sync(manifests=[manifest])).ending is Ending.DONE
-            second = cluster.process
-            assert set((first.created + second.created).values()) <= {1}
-            await cluster.clock.advance(30)
-            return await cluster.shape(), first.count
+    async with stage(grove=grove, addons=("lws", "volcano")) as cluster:
+        all_deaths = await deaths(cluster, cluster.start(), manifests=[manifest])
+        await cluster.clock.advance(30)
+        wanted = await cluster.shape()
 
-    wanted, writes = await ended(0)
-    for number in range(1, writes + 1):
-        assert (await ended(number))[0] == wanted
+    for death in all_deaths:
+        async with forked(death.left) as cluster:
+            assert (await cluster.sync(manifests=[manifest])).ending is Ending.DONE
+            assert set((death.created + cluster.process.created).values()) <= {1}
+            await cluster.clock.advance(30)
+            assert await cluster.shape() == wanted
 
 
 async def test_an_invalid_graph_says_so_in_its_status_and_nothing_is_made() -> None:

@@ -15,6 +15,7 @@ from engine.verb import Verb
 from resources.base import kinds, labels
 from tests.builders import clique, group, podcliqueset
 from tests.mnnvl.sets import gpus
+from tests.stories.deaths import deaths
 from tests.stories.graphs import graph, service
 from tests.stories.pods import images, is_ready
 from tests.stories.process import Killed
@@ -122,14 +123,11 @@ async def test_M20_a_take_over_killed_at_any_write_is_completed_by_the_next_one(
         pods = uids(beginning, *KEPT)
         async with forked(beginning) as cluster:
             await cluster.sync()
-            wanted, writes = await cluster.shape(), cluster.process.count
-        for number in range(1, writes + 1):
-            async with forked(beginning) as cluster:
-                first = cluster.start()
-                first.dies_after = number
-                with pytest.raises((Killed, ExceptionGroup)):
-                    await cluster.sync(first)
-
+            wanted = await cluster.shape()
+        async with forked(beginning) as cluster:
+            all_deaths = await deaths(cluster, cluster.start())
+        for number, death in enumerate(all_deaths):
+            async with forked(death.left) as cluster:
                 assert (await cluster.sync()).ending is Ending.DONE
 
                 assert (await cluster.shape(), uids(cluster, *KEPT)) == (wanted, pods), number
