@@ -101,7 +101,7 @@ async def run_informers(client: Client, clock: Clock, *stores: InformerStore) ->
             tasks.start_soon(informer.run)
 
 
-def _informer(client: Client, clock: Clock, store: InformerStore) -> Informer:
+def _informer(client: Client, clock: Clock, store: InformerStore) -> Informer[InformerStore]:
     until_served = partial(_until_established, client, clock, store.kind) if store.kind != kinds.CRD else None
     return Informer(store, client, clock, until_served=until_served)
 
