@@ -5,10 +5,11 @@ A memo changes nothing but speed: with and without it every result is the same. 
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import compress, count, repeat
+from math import inf
 from operator import is_, is_not
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -128,16 +129,28 @@ def selected(items: Sequence[Item], holds: Callable[[Item], bool]) -> Sequence[I
     return items.where(holds) if isinstance(items, Revised) else [item for item in items if holds(item)]
 
 
+class Interrupted(BaseException):
+    """Something more urgent is to be computed first. What has been computed is remembered; it is no error of what was interrupted."""
+
+
 class Steps:
     """How much has been done. Made by the caller of passes and read in any thread; between two readings only a difference counts."""
 
-    __slots__ = ("count", "is_waiting")
+    __slots__ = ("count", "is_waiting", "limit")
 
     def __init__(self) -> None:
         self.count = 0
         """Results computed, objects compared, calls answered."""
+        self.limit = inf
+        """The count from which on `take` interrupts; set in any thread."""
         self.is_waiting = False
         """Whether nothing is to be done now: the process waits for changes, or for what it reads, which has its own time limits."""
+
+    def take(self) -> None:
+        """Count a result that is remembered. Raises `Interrupted` beyond the limit."""
+        self.count += 1
+        if self.count >= self.limit:
+            raise Interrupted
 
     def counted(self, items: Iterable[T]) -> Iterator[T]:
         """The items, each counted when it is taken."""
@@ -222,8 +235,8 @@ class Memo:
             known: T = stored[1]
             return known
         result = make()
-        self.steps.count += 1
         self._results[key] = (facts, result)
+        self.steps.take()
         return result
 
     def recall_until(
@@ -260,10 +273,14 @@ class Memo:
             if has_expired is not None:
                 different.update(index for index, known in enumerate(before.results) if known is not None and has_expired(known))
             changed = sorted(different)
-        results = list(before.results)
-        for index in changed:
-            results[index] = make(index, results[index])
-            self.steps.count += 1
+        results, left = list(before.results), iter(changed)
+        try:
+            for index in left:
+                results[index] = make(index, results[index])
+                self.steps.take()
+        except Interrupted:
+            self._results[key] = (facts, _All(names, _without_items(columns, (index, *left)), tuple(results)))
+            raise
         result = tuple(results) if changed else before.results
         self._results[key] = (facts, _All(names, columns, result))
         return result
@@ -324,6 +341,12 @@ class Memo:
 def blueprint_memo(memo: Memo, root: Hashable) -> Memo:
     """The memo that the blueprint of this root is given, within that of all roots."""
     return memo.scope(root).scope(PARTS)
+
+
+def _without_items(columns: tuple[tuple[Any, ...], ...], positions: Collection[int]) -> tuple[tuple[Any, ...], ...]:
+    """The columns with items that equal nothing at these positions."""
+    left_out = frozenset(positions)
+    return tuple(tuple(ABSENT if index in left_out else item for index, item in enumerate(column)) for column in columns)
 
 
 def _are_identical(old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:

@@ -165,8 +165,8 @@ def _ordinary_plans(
         memo.forget_unused()
         return plans
     last, also = memo.last_each(ORDINARY), due(memo, now, carried)
-    memo.remember(CARRIED, frozenset(carried))
     plans = memo.each(ORDINARY, roots, (configuration,), plan_of, also=also)
+    memo.remember(CARRIED, frozenset(carried))
     if last is not None and plans.roots is last.roots:
         memo.forget_unused_results()
     else:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import islice
 from typing import Any, Protocol
 
 import anyio
@@ -137,13 +138,17 @@ class WatchingCluster:
         """The state of every cache now; empty while nothing is watched. May be called in any thread: it only reads single values."""
         return tuple(cache_state(informer, len(informer.store.lives)) for informer in self._informers)
 
-    async def changed(self, concerns: Callable[[LiveChange], bool] | None = None) -> None:
+    async def changed(self, concerns: Callable[[LiveChange], bool] | None = None, *, keeping: bool = False) -> None:
         """Return when something has changed since the last `observe`, with `concerns` something of which that is true."""
         if concerns is None:
             await self._changed.wait()
             return
-        while not any(change is None or concerns(change) for change in self._changes):
-            self._changes = []  # They are not used again before the next observation.
+        seen = 0
+        while not any(change is None or concerns(change) for change in islice(self._changes, seen, None)):
+            if keeping:
+                seen = len(self._changes)
+            else:
+                self._changes = []
             await self._next_change.wait()
 
     def compact(self) -> None:

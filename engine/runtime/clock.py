@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 
 from engine.errors import TimedOut
+from engine.memo import Interrupted
 
 
 class Clock(Protocol):
@@ -67,31 +68,42 @@ T = TypeVar("T")
 
 
 @asynccontextmanager
+async def calling_when(happens: Callable[[], Awaitable[object]], act: Callable[[], None]) -> AsyncIterator[None]:
+    """Call `act` if `happens` returns while the block runs. Errors of the block are raised as they are."""
+    failure: Exception | Interrupted | None = None
+
+    async def wait() -> None:
+        await happens()
+        act()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        try:
+            yield
+        except (Exception, Interrupted) as error:
+            failure = error  # Raised outside the task group, which would wrap it.
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+@asynccontextmanager
 async def cancelled_at(clock: Clock, at: float) -> AsyncIterator[anyio.CancelScope]:
     """Cancel the block when the monotonic clock reaches `at`. Yields its scope, of which `cancelled_caught` says afterwards whether it was.
 
     What the block shields from cancellation, such as a write that was sent, ends first.
     """
-    scope, failure = anyio.CancelScope(), None
+    scope = anyio.CancelScope()
 
     async def expire() -> None:
         while (left := at - clock.monotonic()) > 0:
             await clock.sleep(left)
-        scope.cancel()
 
     if at <= clock.monotonic():
         scope.cancel()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(expire)
-        try:
-            with scope:
-                yield scope
-        except Exception as error:
-            failure = error  # Raised outside the task group, which would wrap it.
-        tasks.cancel_scope.cancel()
-    if failure:
-        raise failure
+    async with calling_when(expire, scope.cancel):
+        with scope:
+            yield scope
 
 
 async def in_time(clock: Clock, at: float, work: Callable[[], Awaitable[T]], purpose: str) -> T:

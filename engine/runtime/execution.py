@@ -14,7 +14,7 @@ from engine.plan import Plan, without
 from engine.runtime.apply import BEGINNING_TIME, Sending, ignore_result
 from engine.runtime.call_limit import MOST, CallLimit
 from engine.runtime.calls import always
-from engine.runtime.clock import cancelled_at
+from engine.runtime.clock import calling_when, cancelled_at
 from engine.runtime.event_publishing import EventPublisher, events_by_root, new_warnings, warnings_of
 from engine.runtime.memory import Memory
 from engine.runtime.passes import Engine, Pass
@@ -153,8 +153,15 @@ async def execute(
     return await note_sent(engine, memory, current, sending, is_idle=not chosen)
 
 
-async def begin(engine: Engine[C], memory: WriterMemory, current: Pass[object], chosen: Sequence[Plan], sending: Sending) -> list[Result]:
-    """Begin to send the chosen plans, and return the results once the short ones are done, or after a few seconds.
+async def begin(
+    engine: Engine[C],
+    memory: WriterMemory,
+    current: Pass[object],
+    chosen: Sequence[Plan],
+    sending: Sending,
+    urgent: Callable[[], Awaitable[None]] = anyio.sleep_forever,
+) -> list[Result]:
+    """Begin to send the chosen plans, and return the results once the short ones are done, after a few seconds, or when `urgent` returns.
 
     The others go on meanwhile: nothing else is planned for their roots (`Memory.carried`), and a pass for other roots may follow.
     """
@@ -165,8 +172,9 @@ async def begin(engine: Engine[C], memory: WriterMemory, current: Pass[object], 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_publish, engine, memory, sending)
             sending.add(chosen, seconds)
-            async with cancelled_at(engine.clock, engine.clock.monotonic() + seconds + COMPLETION):
-                await sending.until(lambda: all(sent.is_long for sent in sending.plans))
+            async with cancelled_at(engine.clock, engine.clock.monotonic() + seconds + COMPLETION) as waiting:
+                async with calling_when(urgent, waiting.cancel):
+                    await sending.until(lambda: all(sent.is_long for sent in sending.plans))
     return await note_sent(engine, memory, current, sending, is_idle=not (chosen or sending.plans))
 
 

@@ -3,7 +3,7 @@
 With shards there is a loop for each shard that the process holds, and one set of watches for all of them.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Set
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Generic
@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from engine.blueprint import C, root_of
 from engine.errors import EngineError
+from engine.ids import ResourceId
 from engine.memo import Memo, Steps
 from engine.observed import World, by_root, unlisted_texts
 from engine.operation import Outcome
 from engine.plan import noteworthy
 from engine.runtime.apply import Sending
-from engine.runtime.backoff import SHORTEST_PAUSE, Backoff, shortest_pause
+from engine.runtime.backoff import REST_OF_EDITS, SHORTEST_PAUSE, Backoff, shortest_pause
 from engine.runtime.calls import always
 from engine.runtime.execution import Publishing, WriterMemory, begin, choose, execute, note_sent, publish, sender
 from engine.runtime.garbage_collection import tune_gc
@@ -220,6 +221,11 @@ class _Loop(Generic[C]):
         self.is_reconfigured = anyio.Event()
         self.rest = 0.0
         """Seconds after the last pass before which the next one does not begin, whatever changes."""
+        self.rest_of_edits = 0.0
+        """The same for the pass after an edit."""
+        self.sent: Set[ResourceId] = frozenset()
+        """The roots of the plans that were being sent when the last pass began, and of those that it has begun."""
+        self.root_kinds = {blueprint.kind.name for blueprint in engine.blueprints}
         self.sending: Sending | None = None
         """What sends plans beside the passes; None: each pass sends its own."""
         self.has_room = anyio.Event()
@@ -310,7 +316,10 @@ class _Loop(Generic[C]):
     async def _until_changed(self, provider: WatchingProvider, seconds: float) -> None:
         """Wait for a change, at most `seconds`, and at least for the shortest pause so that one pass sees changes made together."""
         shortest = min(self.rest, seconds)
-        await self._pause(shortest)
+        at_least = min(self.rest_of_edits, shortest)
+        await self._pause(at_least)
+        if shortest > at_least and not await self._pause(shortest - at_least, self._edited):
+            return
         if seconds - shortest > IDLE and await self._pause(IDLE, provider.changed):
             provider.compact()
             shortest += IDLE
@@ -321,6 +330,24 @@ class _Loop(Generic[C]):
         if self.sending is None or not self.memory.carried:
             return [provider.changed, self.has_room.wait]
         return [partial(provider.changed, self._concerns_others), self.sending.wait_for_end, self.has_room.wait]
+
+    async def _edited(self) -> None:
+        """Wait until a root for which nothing is sent has been created, edited or deleted since the last observation.
+
+        Its user waits for it, whatever else changes.
+        """
+        provider = self.engine.provider
+        if isinstance(provider, WatchingProvider):
+            await provider.changed(self._is_edit, keeping=True)
+        else:
+            await anyio.sleep_forever()
+
+    def _is_edit(self, change: LiveChange) -> bool:
+        """Whether a change is the creation, an edit or the end of a root for which nothing is sent."""
+        old, new = change
+        if change.id.kind not in self.root_kinds or change.id in self.sent:
+            return False
+        return old is None or new is None or is_edited(old, new)
 
     def _concerns_others(self, change: LiveChange) -> bool:
         """Whether a change is about a root for which nothing is sent, or an edit or the end of a root."""
@@ -358,8 +385,8 @@ class _Loop(Generic[C]):
         """Make one pass. Returns the longest pause until the next one, in seconds."""
         if self.sending is not None and self.last is not None and (self.sending.plans or self.sending.ended):
             self.observer.passed(self.last, await note_sent(self.engine, self.memory, self.last, self.sending))
-        before, self.has_room = self.memory.world, anyio.Event()
-        current = await observe_and_plan(self.engine, self.memory)
+        before, self.has_room, self.sent = self.memory.world, anyio.Event(), frozenset(self.memory.carried)
+        current = await observe_and_plan(self.engine, self.memory, urgent=self._edited)
         self._drop_edited(before)
         self.internal_errors.note(current.planned.plans)
         self._log_blocked(current)
@@ -372,12 +399,14 @@ class _Loop(Generic[C]):
         if self.sending is None:
             results = await execute(self.engine, self.memory, current, chosen, on_result=self.progress.applied, may_write=may_write)
         else:
-            results = await begin(self.engine, self.memory, current, chosen, self.sending)
+            self.sent = self.sent.union(plan.root for plan in chosen)
+            results = await begin(self.engine, self.memory, current, chosen, self.sending, self._edited)
         self.last = current
         now = self.engine.clock.monotonic()
         self.rest = shortest_pause(current, now - planned_at)
         if self.memory.portions.rest(self.rest, now):
             self.rest = SHORTEST_PAUSE
+        self.rest_of_edits = min(REST_OF_EDITS if self.memory.portions.plans_large else max(REST_OF_EDITS, current.planning), self.rest)
         carried = self.memory.carried
         changed = any(root not in carried for root in current.changed) or any(
             result.outcome is Outcome.DONE and not carried for result in results

@@ -1,8 +1,9 @@
 """Passes: observe and plan. `execution` carries them out; `sync` and `run` differ only in when the next begins."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from math import inf
 from typing import Generic, TypeVar
 
 import anyio
@@ -15,14 +16,14 @@ from engine.event import EventBuilder, Publication, ignore_publication, no_event
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
-from engine.memo import Memo, differences
+from engine.memo import Interrupted, Memo, Steps, differences
 from engine.namespaces import namespaces_with_creates, with_phases
 from engine.observed import NOTHING_UNLISTED, Observed, Unlisted, World, by_root
 from engine.plan import next_change, noteworthy
 from engine.proposal import compose, propose
 from engine.reason import earliest
 from engine.resource import Body
-from engine.runtime.clock import Clock
+from engine.runtime.clock import Clock, calling_when
 from engine.runtime.foreign import Candidate, disappeared, unlisted
 from engine.runtime.garbage_collection import tune_gc, without_collections
 from engine.runtime.logs import Log
@@ -37,6 +38,8 @@ T = TypeVar("T")
 
 MANY_OBJECTS = 2000
 """With more objects than these to plan anew plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
+ATTEMPT = 1000
+"""Results that a pass over a large root computes at least before it is interrupted: a tenth of a second."""
 ROUNDS = 2
 """How often a preview asks for verdicts: what has to be accepted before it is created may be created with objects to be tried."""
 
@@ -111,11 +114,26 @@ class Pass(Struct, Generic[C_co], frozen=True, eq=False):
         return earliest(moment for moment in moments if moment and moment > self.now)
 
 
-async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = NOTHING) -> Pass[C]:
+async def observe_and_plan(
+    engine: Engine[C], memory: Memory, intent: Intent = NOTHING, urgent: Callable[[], Awaitable[None]] | None = None
+) -> Pass[C]:
     """List what is in scope and plan for it with this intent. An object that no list shows is read by its name before it counts as absent.
 
+    When `urgent` returns while a large root is planned (`Portions`), the pass begins again without it; its planning goes on in a later one.
     Raises `Unauthorized`, `Unreachable` when nothing can be listed, and transient errors of reading a foreign object.
     """
+    previous = memory.world
+    while True:
+        try:
+            return await _observe_and_plan(engine, memory, intent, previous, urgent)
+        except Interrupted:
+            memory.portions.interrupt()
+
+
+async def _observe_and_plan(
+    engine: Engine[C], memory: Memory, intent: Intent, previous: World | None, urgent: Callable[[], Awaitable[None]] | None
+) -> Pass[C]:
+    """One attempt of `observe_and_plan`. `previous`: the world of the pass before. Raises `Interrupted`, too."""
     began, steps = engine.clock.monotonic(), memory.steps
     with steps.waiting():
         observation = await engine.provider.observe(engine.scope)
@@ -130,7 +148,6 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
         for id, error in memory.lookups.new_refusals().items():
             engine.log.warning("not read", object=id, error=error)
     now, observed_at = engine.clock.now(), engine.clock.monotonic()
-    previous = memory.world
 
     async def planned(*, again: bool = False) -> Pass[C]:
         world = _updated(engine, memory, observation, intent)
@@ -143,9 +160,12 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
                 memory.not_looked_up = frozenset(memory.portions.waiting)
         waiting = memory.portions.waiting
         count = len(observation.children) if sizes is None else sum(size for root, size in sizes.items() if root not in waiting)
-        plan = partial(_plan, engine, memory, observation, world, intent, now)
+        plan = partial(_plan, engine, memory, observation, world, intent, now, previous)
         makes_much = count > MANY_OBJECTS and (previous is None or not memory.not_looked_up <= waiting)
-        return await in_thread(partial(_first_plan, plan) if makes_much else plan, count)
+        compute = partial(_first_plan, plan) if makes_much else plan
+        if again or urgent is None or not memory.portions.plans_large:
+            return await in_thread(compute, count)
+        return await _interrupted_by(urgent, memory.steps, partial(in_thread, compute, count))
 
     async def in_thread(compute: Callable[[], T], objects: int) -> T:
         """The result; computed in a thread if it is about many objects."""
@@ -174,6 +194,21 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
             break
         result = await planned_again(result)
     return replace(result, took=engine.clock.monotonic() - began - asking, observing=observed_at - began)
+
+
+async def _interrupted_by(urgent: Callable[[], Awaitable[None]], steps: Steps, work: Callable[[], Awaitable[T]]) -> T:
+    """The result of the work. Raises `Interrupted` once `urgent` has returned, but not before the work has made `ATTEMPT` steps."""
+    least = steps.count + ATTEMPT
+
+    def interrupt() -> None:
+        steps.limit = least
+
+    try:
+        async with calling_when(urgent, interrupt):
+            result = await work()
+    finally:
+        steps.limit = inf
+    return result
 
 
 def _first_plan(plan: Callable[[], Pass[C]]) -> Pass[C]:
@@ -219,9 +254,11 @@ async def _look_up(engine: Engine[C], memory: Memory, previous: World | None, cu
     return seen.is_new
 
 
-def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: World, intent: Intent, now: datetime) -> Pass[C]:
-    """The pass over an observation, with `took` still 0. Remembers the observed world, without the intent."""
-    previous, memory.world = memory.world, world
+def _plan(
+    engine: Engine[C], memory: Memory, observation: Observation, world: World, intent: Intent, now: datetime, previous: World | None
+) -> Pass[C]:
+    """The pass over an observation, with `took` still 0. Remembers the observed world, without the intent; `previous`: that before."""
+    memory.world = world
     memory.observed, memory.failures = observation.token, memory.failed_calls.version
     memory.world = with_trials(memory.world, memory.verdicts.of, memory.verdicts.take_changed())
     proposed = propose(memory.world, intent.manifests, engine.scope.references)

@@ -27,8 +27,12 @@ class Portions:
         self._large, self._most = large, most
         self._waiting: dict[ResourceId, None] = {}
         """As they were put off."""
-        self._has_planned = False
-        """Whether this pass plans a large root."""
+        self.interrupted: Set[ResourceId] = frozenset()
+        """The roots that were to be planned anew when the pass was interrupted that is begun again now."""
+        self._begun: Set[ResourceId] = frozenset()
+        """Those of this pass."""
+        self._planned: ResourceId | None = None
+        """The large root that this pass plans."""
         self._gave_way = False
         """Whether it plans none because it plans small ones."""
         self._held: frozenset[ResourceId] = frozenset()
@@ -48,14 +52,27 @@ class Portions:
 
     def begin(self, sizes: Mapping[ResourceId, int], at: float) -> None:
         """Begin a pass at this time. `sizes`: the roots that are to be planned anew, and for how many objects each."""
+        self._begun, self.interrupted = frozenset(sizes), frozenset()
         large = dict.fromkeys(root for root, size in sizes.items() if size > self._large)
         queue = [*(root for root in self._waiting if root in large), *(root for root in large if root not in self._waiting)]
         may_plan = bool(queue) and at >= self._not_before
         self._gave_way = may_plan and len(sizes) > len(large) and not self._gave_way
-        self._has_planned = may_plan and not self._gave_way
+        self._planned = queue.pop(0) if may_plan and not self._gave_way else None
         held = self._beyond({root: size for root, size in sizes.items() if root not in large})
         self._held = frozenset(held)
-        self._waiting = dict.fromkeys((*(queue[1:] if self._has_planned else queue), *held))
+        self._waiting = dict.fromkeys((*queue, *held))
+
+    @property
+    def plans_large(self) -> bool:
+        """Whether this pass plans a large root."""
+        return self._planned is not None
+
+    def interrupt(self) -> None:
+        """Let this pass begin again because of something more urgent: the large root that it plans is the next one."""
+        self.interrupted = self._begun
+        if self._planned is not None:
+            self._waiting = {self._planned: None, **self._waiting}
+            self._planned = None
 
     def _beyond(self, sizes: Mapping[ResourceId, int]) -> Sequence[ResourceId]:
         """The roots of these sizes that this pass does not plan, the longest waiting first."""
@@ -76,9 +93,9 @@ class Portions:
 
     def rest(self, seconds: float, at: float) -> bool:
         """Plan no large root for so long after this pass, if it has planned one. Returns whether only large ones rest so long."""
-        if self._has_planned:
+        if self._planned is not None:
             self._not_before = at + seconds
-        return self._has_planned or len(self._waiting) > len(self._held)
+        return self._planned is not None or len(self._waiting) > len(self._held)
 
     def next_due(self, at: float) -> float | None:
         """When the next root that waits may be planned, not before `at`; None if none waits."""

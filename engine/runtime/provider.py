@@ -153,10 +153,11 @@ class WatchingProvider(Protocol):
         """Watch everything in the scope while the block runs."""
         ...
 
-    async def changed(self, concerns: Callable[[LiveChange], bool] | None = None) -> None:
+    async def changed(self, concerns: Callable[[LiveChange], bool] | None = None, *, keeping: bool = False) -> None:
         """Wait until something has changed since the last `observe`; return at once if it has already.
 
-        With `concerns`: until it is true of a change, or until it is not known what has changed.
+        With `concerns`: until it is true of a change, or until it is not known what has changed. Changes of which it is not true are
+        forgotten, unless they are to be kept for other waits before the next `observe`.
         """
         ...
 

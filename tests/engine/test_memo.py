@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Any
 
 import pytest
 
-from engine.memo import Memo
+from engine.memo import Interrupted, Memo
 from engine.observed import Slice
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -117,3 +118,41 @@ def test_results_that_a_round_did_not_use_are_forgotten_and_those_of_other_scope
     assert memo.recall("kept", (), lambda: 3) == 1
     assert memo.recall("lost", (), lambda: 3) == 3
     assert memo.scope("inner").recall("deep", (), lambda: 3) == 1
+
+
+def test_what_was_computed_before_an_interruption_is_not_computed_again() -> None:
+    memo, names, made = Memo(), ("a", "b", "c", "d"), list[str]()
+
+    def make(index: int, last: str | None) -> str:
+        made.append(names[index])
+        return memo.scope(names[index]).recall("result", (), lambda: names[index].upper())
+
+    def attempt() -> tuple[str, ...]:
+        return memo.recall_all("key", names, (), (names,), make)
+
+    memo.steps.limit = 4
+    with pytest.raises(Interrupted):
+        attempt()
+    assert made == ["a", "b"]
+
+    memo.steps.limit = memo.steps.count + 3
+    with pytest.raises(Interrupted):
+        attempt()
+    assert made == ["a", "b", "b", "c"]
+
+    memo.steps.limit = inf
+    assert attempt() == ("A", "B", "C", "D")
+    assert made == ["a", "b", "b", "c", "c", "d"]
+    assert attempt() == ("A", "B", "C", "D")
+    assert len(made) == 6
+
+
+def test_a_single_result_is_kept_although_its_computation_ends_in_an_interruption() -> None:
+    memo = Memo()
+    memo.steps.limit = 1
+
+    with pytest.raises(Interrupted):
+        memo.recall("key", (1,), lambda: "result")
+
+    memo.steps.limit = inf
+    assert memo.recall("key", (1,), lambda: pytest.fail("computed again")) == "result"

@@ -1,12 +1,18 @@
 """Large sets are planned one after the other, so that a small one does not wait until all of them are."""
 
 import io
+import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import inf
 
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
+from engine.memo import Steps
 from engine.runtime.observers import Observers
 from engine.runtime.passes import Engine
 from enginectl.output.cluster_status import cluster_status
@@ -204,3 +210,33 @@ async def without_labels(cluster: Stage, of: str) -> tuple[str, str]:
     name, body = next((name, body) for name, body in cluster.there(kinds.POD).items() if name.startswith(f"{of}-0-"))
     await cluster.kubectl.patch(kinds.POD, "default", name, {"metadata": {"labels": dict.fromkeys(body["metadata"]["labels"])}})
     return name, body["metadata"]["uid"]
+
+
+async def test_the_planning_of_a_large_set_is_interrupted_by_the_creation_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runtime.passes.MANY_OBJECTS", 0)
+    monkeypatch.setattr("engine.runtime.passes.ATTEMPT", REPLICAS)
+    planned, take = Counter[int](), Steps.take
+
+    async with stage() as cluster:
+
+        async def create_and_wait(steps: Steps) -> None:
+            await cluster.apply(podcliqueset("small", clique("w", 1)))
+            for _ in range(1000):
+                if steps.limit == inf:
+                    await anyio.lowlevel.checkpoint()
+
+        def taken(steps: Steps) -> None:
+            if threading.current_thread() is not threading.main_thread():
+                planned[id(steps)] += 1
+                if planned.total() == REPLICAS // 2:
+                    anyio.from_thread.run(create_and_wait, steps)
+            take(steps)
+
+        monkeypatch.setattr(Steps, "take", taken)
+        async with cluster.running():
+            await cluster.apply(podcliqueset("large", clique("w", 1), replicas=REPLICAS))
+            await cluster.until(lambda: pods(cluster)["small"] == 1)
+
+            assert not pods(cluster)["large"]
+
+            await cluster.until(lambda: available(cluster) == {"large": REPLICAS, "small": 1})

@@ -321,7 +321,7 @@ class Watching(FakeProvider):
     async def watching(self, scope: Scope) -> AsyncIterator[None]:
         yield
 
-    async def changed(self, concerns: Callable[[LiveChange], bool] | None = None) -> None:
+    async def changed(self, concerns: Callable[[LiveChange], bool] | None = None, *, keeping: bool = False) -> None:
         await self.event.wait()
 
     async def observe(self, scope: Scope) -> Observation:

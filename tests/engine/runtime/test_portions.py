@@ -57,6 +57,20 @@ def test_only_large_roots_rest_after_a_large_one() -> None:
     assert not portions.rest(2.0, at=5.1)
 
 
+def test_an_interrupted_root_lets_small_ones_go_first_and_is_the_next_one() -> None:
+    portions = Portions(10)
+
+    assert waiting(portions, FIRST, SECOND) == [SECOND]
+    portions.interrupt()
+    assert portions.interrupted == {FIRST, SECOND}
+    assert waiting(portions, SMALL, FIRST, SECOND) == [FIRST, SECOND]
+    assert not portions.plans_large
+    assert portions.interrupted == frozenset()
+
+    assert waiting(portions, SMALL, FIRST, SECOND) == [SECOND]
+    assert portions.plans_large
+
+
 def test_what_is_not_to_be_planned_any_more_does_not_wait() -> None:
     portions = Portions(10)
     portions.begin(SIZES, 0.0)
