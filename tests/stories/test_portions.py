@@ -1,18 +1,14 @@
 """Large sets are planned one after the other, so that a small one does not wait until all of them are."""
 
 import io
-import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from math import inf
+from collections.abc import Callable, Mapping, Sequence
 
 import anyio
-import anyio.from_thread
 import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
-from engine.memo import Steps
 from engine.runtime.observers import Observers
 from engine.runtime.passes import Engine
 from enginectl.output.cluster_status import cluster_status
@@ -215,24 +211,19 @@ async def without_labels(cluster: Stage, of: str) -> tuple[str, str]:
 async def test_the_planning_of_a_large_set_is_interrupted_by_the_creation_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.runtime.passes.MANY_OBJECTS", 0)
     monkeypatch.setattr("engine.runtime.passes.ATTEMPT", REPLICAS)
-    planned, take = Counter[int](), Steps.take
+    names = ["large", "small"]
 
     async with stage() as cluster:
 
-        async def create_and_wait(steps: Steps) -> None:
-            await cluster.apply(podcliqueset("small", clique("w", 1)))
-            for _ in range(1000):
-                if steps.limit == inf:
-                    await anyio.lowlevel.checkpoint()
+        async def computed(compute: Callable[[], object], limiter: object) -> object:
+            """The result, computed without a thread. While the first one is, a set is created, and the watch reports it."""
+            if cluster.there(kinds.PODCLIQUESET) and "small" in names:
+                await cluster.apply(podcliqueset(names.pop(), clique("w", 1)))
+            for _ in range(100):
+                await anyio.lowlevel.checkpoint()
+            return compute()
 
-        def taken(steps: Steps) -> None:
-            if threading.current_thread() is not threading.main_thread():
-                planned[id(steps)] += 1
-                if planned.total() == REPLICAS // 2:
-                    anyio.from_thread.run(create_and_wait, steps)
-            take(steps)
-
-        monkeypatch.setattr(Steps, "take", taken)
+        monkeypatch.setattr("engine.runtime.passes.anyio.to_thread.run_sync", computed)
         async with cluster.running() as process:
             await cluster.apply(podcliqueset("large", clique("w", 1), replicas=REPLICAS))
             await cluster.until(lambda: available(cluster) == {"large": REPLICAS, "small": 1})
