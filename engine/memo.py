@@ -129,7 +129,7 @@ def selected(items: Sequence[Item], holds: Callable[[Item], bool]) -> Sequence[I
     return items.where(holds) if isinstance(items, Revised) else [item for item in items if holds(item)]
 
 
-class Interrupted(BaseException):
+class Preempted(BaseException):
     """Something more urgent is to be computed first. What has been computed is remembered; it is no error of what was interrupted."""
 
 
@@ -147,10 +147,10 @@ class Steps:
         """Whether nothing is to be done now: the process waits for changes, or for what it reads, which has its own time limits."""
 
     def take(self) -> None:
-        """Count a result that is remembered. Raises `Interrupted` beyond the limit."""
+        """Count a result that is remembered. Raises `Preempted` beyond the limit."""
         self.count += 1
         if self.count >= self.limit:
-            raise Interrupted
+            raise Preempted
 
     def counted(self, items: Iterable[T]) -> Iterator[T]:
         """The items, each counted when it is taken."""
@@ -278,7 +278,7 @@ class Memo:
             for index in left:
                 results[index] = make(index, results[index])
                 self.steps.take()
-        except Interrupted:
+        except Preempted:
             self._results[key] = (facts, _All(names, _without_items(columns, (index, *left)), tuple(results)))
             raise
         result = tuple(results) if changed else before.results

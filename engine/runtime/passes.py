@@ -16,7 +16,7 @@ from engine.event import EventBuilder, Publication, ignore_publication, no_event
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
-from engine.memo import Interrupted, Memo, Steps, differences
+from engine.memo import Preempted, Memo, Steps, differences
 from engine.namespaces import namespaces_with_creates, with_phases
 from engine.observed import NOTHING_UNLISTED, Observed, Unlisted, World, by_root
 from engine.plan import next_change, noteworthy
@@ -126,14 +126,14 @@ async def observe_and_plan(
     while True:
         try:
             return await _observe_and_plan(engine, memory, intent, previous, urgent)
-        except Interrupted:
+        except Preempted:
             memory.portions.interrupt()
 
 
 async def _observe_and_plan(
     engine: Engine[C], memory: Memory, intent: Intent, previous: World | None, urgent: Callable[[], Awaitable[None]] | None
 ) -> Pass[C]:
-    """One attempt of `observe_and_plan`. `previous`: the world of the pass before. Raises `Interrupted`, too."""
+    """One attempt of `observe_and_plan`. `previous`: the world of the pass before. Raises `Preempted`, too."""
     began, steps = engine.clock.monotonic(), memory.steps
     with steps.waiting():
         observation = await engine.provider.observe(engine.scope)
@@ -197,7 +197,7 @@ async def _observe_and_plan(
 
 
 async def _interrupted_by(urgent: Callable[[], Awaitable[None]], steps: Steps, work: Callable[[], Awaitable[T]]) -> T:
-    """The result of the work. Raises `Interrupted` once `urgent` has returned, but not before the work has made `ATTEMPT` steps."""
+    """The result of the work. Raises `Preempted` once `urgent` has returned, but not before the work has made `ATTEMPT` steps."""
     least = steps.count + ATTEMPT
 
     def interrupt() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.memo import Interrupted, Memo
+from engine.memo import Preempted, Memo
 from engine.observed import Slice
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -131,12 +131,12 @@ def test_what_was_computed_before_an_interruption_is_not_computed_again() -> Non
         return memo.recall_all("key", names, (), (names,), make)
 
     memo.steps.limit = 4
-    with pytest.raises(Interrupted):
+    with pytest.raises(Preempted):
         attempt()
     assert made == ["a", "b"]
 
     memo.steps.limit = memo.steps.count + 3
-    with pytest.raises(Interrupted):
+    with pytest.raises(Preempted):
         attempt()
     assert made == ["a", "b", "b", "c"]
 
@@ -151,7 +151,7 @@ def test_a_single_result_is_kept_although_its_computation_ends_in_an_interruptio
     memo = Memo()
     memo.steps.limit = 1
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(Preempted):
         memo.recall("key", (1,), lambda: "result")
 
     memo.steps.limit = inf

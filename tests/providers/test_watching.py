@@ -230,23 +230,6 @@ async def test_observing_makes_no_call_while_nothing_changes() -> None:
         assert isinstance(cluster.provider, WatchingProvider)
 
 
-async def test_changes_that_one_wait_does_not_concern_are_kept_for_the_next_one_where_that_is_asked_for() -> None:
-    async with watched() as cluster:
-        await cluster.observe()
-        await cluster.make(SERVICE, "a")
-        await cluster.clock.advance(0)
-
-        with anyio.move_on_after(0.0) as kept:
-            await cluster.provider.changed(lambda change: False, keeping=True)
-        await cluster.provider.changed(lambda change: change.id.name == "a")
-        with anyio.move_on_after(0.0) as forgotten:
-            await cluster.provider.changed(lambda change: False)
-        with anyio.move_on_after(0.0) as waited:
-            await cluster.provider.changed(lambda change: change.id.name == "a")
-
-    assert kept.cancelled_caught and forgotten.cancelled_caught and waited.cancelled_caught
-
-
 async def test_creations_changes_and_deletions_by_others_are_noticed_at_once() -> None:
     async with watched() as cluster:
         assert await cluster.noticed(lambda: cluster.make(SERVICE, "two"))
