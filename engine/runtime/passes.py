@@ -16,7 +16,7 @@ from engine.event import EventBuilder, Publication, ignore_publication, no_event
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
-from engine.memo import Preempted, Memo, Steps, differences
+from engine.memo import Memo, Preempted, Steps, differences
 from engine.namespaces import namespaces_with_creates, with_phases
 from engine.observed import NOTHING_UNLISTED, Observed, Unlisted, World, by_root
 from engine.plan import next_change, noteworthy

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.memo import Preempted, Memo
+from engine.memo import Memo, Preempted
 from engine.observed import Slice
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
