@@ -3,7 +3,8 @@
 import anyio
 import pytest
 
-from tests.providers.test_watching import SERVICE, watched
+from resources.base.kinds import SERVICE
+from tests.providers.test_watching import watched
 
 pytestmark = pytest.mark.anyio
 
