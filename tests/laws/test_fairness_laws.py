@@ -12,8 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.errors import Forbidden, RefusedBy
-from engine.ids import NAMESPACE
+from engine.ids import NAMESPACE, Kind
 from engine.runtime.apply import Sending
+from engine.runtime.provider import Body
 from engine.runtime.steps import SentPlan
 from grove_sandbox.clients.inprocess import InProcessClient
 from resources.base import kinds
@@ -144,6 +145,33 @@ async def test_a_small_set_is_not_delayed_by_thousands_of_calls_for_another_team
 
     for other in (creating, refused, deleting, refused_and_deleted):
         assert await beside(replace(other, is_near=is_near)) < usual + CONSTANT
+
+
+class Slow(InProcessClient):
+    """A client whose calls for one set take a while."""
+
+    def __init__(self, cluster: Stage, name: str, seconds: float) -> None:
+        super().__init__(cluster.api)
+        self._clock, self._name, self._seconds = cluster.clock, name, seconds
+
+    async def create(self, kind: Kind, namespace: str, body: Body, **options: Any) -> dict[str, Any]:
+        if kind == kinds.POD and body["metadata"]["name"].startswith(self._name):
+            await self._clock.sleep(self._seconds)
+        return await super().create(kind, namespace, body, **options)
+
+
+async def test_a_small_set_does_not_wait_until_the_short_plan_of_another_is_sent() -> None:
+    async with stage() as cluster, cluster.running(Process(Slow(cluster, "slow", seconds=3.0))):
+        await cluster.clock.advance(2.0)
+        await cluster.apply(podcliqueset("slow", clique("w", 2)))
+        await cluster.clock.advance(0.5)
+        began = cluster.clock.monotonic()
+        await cluster.apply(podcliqueset("small", clique("w", 2)))
+
+        await cluster.until(lambda: sum(name.startswith("small") for name in cluster.there(kinds.POD)) == 2)
+
+        assert cluster.clock.monotonic() - began < 0.5
+        assert not any(name.startswith("slow") for name in cluster.there(kinds.POD))
 
 
 async def test_a_small_set_does_not_wait_for_the_events_of_others() -> None:
