@@ -1,8 +1,10 @@
 """Commands on a cluster: a sandbox over loopback HTTP, with the real client between."""
 
 import json
+import os
 import re
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from enginectl.base.exit_codes import Exit
 from grove_sandbox.http.faults import InjectedFault
 from resources.base.kinds import POD, PODCLIQUESET, SECRET, SERVICE
 from tests.enginectl.box import Box
-from tests.enginectl.calling import ROOT, CommandResult, Engine, started
+from tests.enginectl.calling import ROOT, CommandResult, Engine, command, environment, started
 from tests.waiting import PATIENCE
 
 FIRST = ROOT / "examples" / "01-first-gang"
@@ -96,6 +98,31 @@ def test_status_takes_the_kind_with_a_name_and_says_which_namespace_is_missing(s
     assert (nowhere.code, nowhere.out.splitlines()[0]) == (Exit.DONE, "no workloads in nowhere")
     assert "note: nowhere: the namespace does not exist" in nowhere.messages
     assert missing.messages[-1] == "engine: no workload is called first in nowhere: the namespace does not exist"
+
+
+def test_a_namespace_that_does_not_exist_is_said(box: Box, engine: Engine) -> None:
+    for words in ("diff", "sync", "top", "top first"):
+        assert "note: nowhere: the namespace does not exist" in engine(*words.split(), "-n", "nowhere").messages, words
+        assert "does not exist" not in engine(*words.split(), "-n", "default").err, words
+
+
+def test_manifests_on_standard_input_that_nothing_reads_are_said(box: Box) -> None:
+    def notes(*words: str | Path, **stdin: Any) -> list[str]:
+        called = command("--kubeconfig", box.kubeconfig, *words)
+        said = subprocess.run(called, env=environment(), capture_output=True, timeout=PATIENCE, check=True, **stdin)
+        return [line for line in said.stderr.decode().splitlines() if "standard input" in line]
+
+    manifest = (ROOT / "examples" / "01-first-gang" / "gang.yaml").read_bytes()
+
+    said = ["note: standard input is not read: -f - takes manifests from it"]
+    assert [notes("diff", input=manifest), notes("sync", input=manifest)] == [said, said]
+    assert notes("diff", "-f", "-", input=manifest) == notes("diff", input=b"") == []
+    reader, writer = os.pipe()
+    try:
+        assert notes("diff", stdin=reader) == []  # It stays open, and empty: nothing waits for it.
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def test_status_does_not_say_that_a_workload_is_missing_if_workloads_cannot_be_listed(synced: Box, engine: Engine) -> None:

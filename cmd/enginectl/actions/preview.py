@@ -28,7 +28,7 @@ from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.plan_policies import NO_POLICIES, Policies
 from enginectl.input.removals import RemovalScope, Removing, found_by
 from enginectl.input.roots import NO_ROOTS, Roots, select_for
-from enginectl.input.targets import require_matches
+from enginectl.input.targets import note_missing_namespace, require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
@@ -100,7 +100,9 @@ async def preview(wiring: Wiring, request: PreviewRequest) -> Preview:
         await require_matches(wiring, provider, selection, request.roots, request.focus)
         scope = await found_by(request.removing, wiring, provider, selection)
         admitted = await admit_against(wiring, request.roots, provider, request.against, scope.selection)
-        return await preview_of(wiring, request, provider, scope, admitted)
+        seen = await preview_of(wiring, request, provider, scope, admitted)
+        await note_missing_namespace(seen.result.world, wiring, provider)
+        return seen
 
 
 async def preview_after_base(

@@ -36,7 +36,7 @@ from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.removals import RemovalScope, found_by
 from enginectl.input.roots import select_for
 from enginectl.input.saved_plans import selection_of
-from enginectl.input.targets import require_matches
+from enginectl.input.targets import note_missing_namespace, require_matches
 from enginectl.output.progress import show_progress
 from enginectl.output.sync_report import change_lines, changes, error_texts, sync_document, sync_lines
 from enginectl.wiring.cluster import LIVE, engine_of, with_events
@@ -121,6 +121,7 @@ async def sync(wiring: Wiring, stop: anyio.CancelScope, request: SyncRequest) ->
             return agreement
         applied = await apply(wiring, request, client, checked, agreement, announcement, stop)
         result = await with_stuck(wiring, applied, checked.provider, assume_nodes=request.preview.assume_nodes)
+        await note_missing_namespace(result.last_pass.world, wiring, checked.provider)
     write_orphans(result.last_pass.world)
     announcement.of_last_pass(result.last_pass)
     return write(wiring, request, result, agreement.judgement)

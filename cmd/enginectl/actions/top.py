@@ -17,6 +17,7 @@ from enginectl.actions.planning import first_pass
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
+from enginectl.input.targets import NO_NAMESPACE, is_namespace_missing
 from enginectl.output import watching
 from enginectl.output.node_table import Top, top_document, top_lines
 from enginectl.output.watching import note_line
@@ -94,6 +95,8 @@ async def look(wiring: Wiring, engine: Engine[Configuration], provider: Provider
     unlisted = current.world.incomplete.get(kinds.PODCLIQUESET.key)
     if unlisted is not None and unlisted.is_forbidden and not wiring.options.namespace:
         top = Top(top.table, top.waiting, (*top.notes, ONE_NAMESPACE), top.incomplete)
+    if await is_namespace_missing(current.world, wiring, provider):
+        top = Top(top.table, top.waiting, (*top.notes, f"{printable(wiring.options.namespace)}{NO_NAMESPACE}"), top.incomplete)
     return top, [name for name in names if name not in known]
 
 

@@ -3,9 +3,12 @@
 import os
 import stat
 import sys
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fcntl import ioctl
 from pathlib import Path
+from termios import FIONREAD
 from typing import BinaryIO
 
 from engine.report.printable import printable
@@ -65,6 +68,17 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise UsageError("standard input is closed")
     return sys.stdin.buffer
+
+
+def has_unread_input() -> bool:
+    """Whether standard input is a pipe or a file with content that nothing has read yet. Reads nothing, and never waits."""
+    waiting = array("i", [0])
+    try:
+        if not os.isatty(0):
+            ioctl(0, FIONREAD, waiting)
+    except OSError:  # It is closed, or a device without content.
+        return False
+    return waiting[0] > 0
 
 
 def write_text(file: Path, text: str, option: str) -> None:

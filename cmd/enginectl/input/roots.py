@@ -17,7 +17,7 @@ from engine.memo import Memo, blueprint_memo
 from engine.report.printable import clipped, printable
 from engine.resource import Body
 from enginectl.base import terminal
-from enginectl.base.files import STDIN
+from enginectl.base.files import STDIN, has_unread_input
 from enginectl.input.manifest_files import IS_TEMPLATE, Manifest, missing, read_manifests, refuse
 from enginectl.input.pod_findings import further_faults, manifest_faults
 from enginectl.wiring.cluster import EMPTY, LIVE
@@ -36,6 +36,7 @@ from resources.base.kinds import (
 )
 from resources.schema.issues import ErrorType, Issue, shown
 
+UNREAD: Final = "standard input is not read: -f - takes manifests from it"
 ENGINE_GROUP: Final = "engine.grove.io"
 DYNAMO: Final = (
     "DynamoCheckpoint",
@@ -195,6 +196,8 @@ def load_roots(wiring: Wiring, sources: ManifestSources, *, against: str = LIVE,
     """
     options = wiring.options
     unread: list[str] = []
+    if not sources.paths and not allow_empty and has_unread_input():
+        terminal.note(UNREAD)
     read = read_manifests(
         sources.files,
         recursive=sources.recursive,

@@ -17,6 +17,7 @@ from engine.observed import World
 from engine.proposal import proposed_root
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider, RecordedProvider
+from enginectl.base import terminal
 from enginectl.base.exit_codes import UsageError
 from enginectl.input.roots import NO_ROOTS, Roots
 from enginectl.wiring.configuration import Wiring
@@ -194,12 +195,25 @@ def listed(existing: Collection[ResourceId], name: str = "") -> str:
 
 async def instead_of(name: str, world: World, wiring: Wiring, provider: Provider) -> str:
     """The workloads that exist instead of one of that name, or that its namespace does not, as the end of a message."""
-    namespace = wiring.options.namespace
-    if namespace and not world.roots and not isinstance(provider, RecordedProvider):
-        with suppress(ClusterError):
-            if await provider.get(NAMESPACE.id("", namespace)) is None:
-                return NO_NAMESPACE
+    if await is_namespace_missing(world, wiring, provider):
+        return NO_NAMESPACE
     return listed([observed.root.id for observed in world.roots if observed.proposer is None], name)
+
+
+async def is_namespace_missing(world: World, wiring: Wiring, provider: Provider) -> bool:
+    """Whether the namespace of `-n` does not exist. It is asked for where it has no workloads, by users with the right to get it."""
+    namespace = wiring.options.namespace
+    if not namespace or isinstance(provider, RecordedProvider) or any(each.root.id.namespace == namespace for each in world.roots):
+        return False
+    with suppress(ClusterError):
+        return await provider.get(NAMESPACE.id("", namespace)) is None
+    return False
+
+
+async def note_missing_namespace(world: World, wiring: Wiring, provider: Provider) -> None:
+    """Note on stderr that the namespace of `-n` does not exist."""
+    if await is_namespace_missing(world, wiring, provider):
+        terminal.note(f"{printable(wiring.options.namespace)}{NO_NAMESPACE}")
 
 
 def ambiguous(text: str, ids: Sequence[ResourceId]) -> UsageError:

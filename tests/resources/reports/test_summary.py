@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Observed, live, slice_of
@@ -11,6 +12,8 @@ from engine.operation import Cause, Create, WriteStatus
 from engine.plan import Objection, Plan, Wait
 from engine.reason import BLOCKERS, Reason
 from engine.report.meaning import SAID
+from resources.domains.cut_off import CutOff
+from resources.domains.status import DomainStatus, State
 from resources.reports.summary import GangSummary, WaitSince, summary
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "a", "x")
@@ -130,6 +133,22 @@ def test_the_state_is_the_gravest_that_applies() -> None:
 
     assert states == ["settled", "settled", "unplanned", "pending", "later", "blocked", "changing", "denied", "faulty"]
     assert summary(observed(**terminating), Plan(ROOT, create)).state == "deleting"
+
+
+@pytest.mark.parametrize(
+    ("plan", "whole", "cut"),
+    [
+        (Plan(ROOT, pending=(Wait(pod_id("p"), "why"),)), "pending", "degraded"),
+        (Plan(ROOT, deferred=(Wait(pod_id("p"), "why"),)), "later", "degraded"),
+        (Plan(ROOT, deferred=(Wait(pod_id("p"), "why", blocked=True),)), "blocked", "blocked"),
+        (Plan(ROOT, (Create(pod_id("p"), "why", Cause.INTENT, manifest={}),)), "changing", "changing"),
+    ],
+)
+def test_a_set_that_only_waits_while_nvlink_is_cut_is_degraded(plan: Plan, whole: str, cut: str) -> None:
+    domain = DomainStatus(ResourceId("resource.nvidia.com", "ComputeDomain", "a", "x-0"), State.JOINED)
+    severed = replace(domain, cut=CutOff(("p",), "NVLink", None, "delete p"))
+
+    assert [summary(observed(), plan, domains=(each,)).state for each in (domain, severed)] == [whole, cut]
 
 
 def test_a_note_does_not_change_the_state() -> None:
