@@ -50,7 +50,7 @@ def flags_in(text: str) -> dict[str, bool]:
     return {flag: bool(value) for short, long, value in FLAG.findall(text) for flag in (short, long) if flag}
 
 
-def told(name: str, paths: Sequence[str]) -> dict[str, dict[str, bool]]:
+def help_of(name: str, paths: Sequence[str]) -> dict[str, dict[str, bool]]:
     """What a program says of itself and of these commands. Raises `Unknown` for one that it has not."""
     path = program(name)
     assert path is not None
@@ -92,5 +92,5 @@ def check(name: str, words: Sequence[str], commands: Commands) -> str:
 if __name__ == "__main__":
     record = recorded()
     for name in ASSETS:
-        record[name] = told(name, sorted(record[name]))
+        record[name] = help_of(name, sorted(record[name]))
     RECORD.write_text(f"{json.dumps(record, indent=None, sort_keys=True)}\n".replace("}, ", "},\n"))

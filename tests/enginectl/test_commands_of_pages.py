@@ -14,7 +14,7 @@ import pytest
 from enginectl.base.usage import named_command
 from enginectl.main import root_command
 from tests.enginectl.calling import ROOT
-from tests.enginectl.other_programs import ASSETS, Unknown, check, program, recorded, told
+from tests.enginectl.other_programs import ASSETS, Unknown, check, help_of, program, recorded
 from tests.test_docs import PAGES
 
 FENCED: Final = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
@@ -100,7 +100,7 @@ def test_the_commands_of_other_programs_and_their_flags_exist(name: str) -> None
     if program(name) is None:
         pytest.skip(f"{ASSETS[name]} names no folder with {name}")
     record = recorded()[name]
-    real = told(name, sorted({check(name, words, record) for used, *words in OF_OTHERS if used == name}))
+    real = help_of(name, sorted({check(name, words, record) for used, *words in OF_OTHERS if used == name}))
 
     assert [check(name, words, real) for used, *words in OF_OTHERS if used == name]
 
