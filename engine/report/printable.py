@@ -52,6 +52,13 @@ def clipped(text: str, width: int) -> str:
     return safe if len(safe) <= width and len(text) <= width * 2 else f"{safe[: width - 1]}…"
 
 
+def clipped_within(text: str, width: int) -> str:
+    """The text made printable, at most `width` characters: names of one set differ at their end, so what is left out is in the middle."""
+    safe = printable(text)
+    head = width // 2
+    return safe if len(safe) <= width else f"{safe[:head]}…{safe[head + 1 - width :]}"
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line and its tone: a verb, `later`, `blocked`, `bad`, `good`, `head`, `faint`, or empty for plain text."""

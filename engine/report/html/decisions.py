@@ -9,7 +9,7 @@ from engine.forecast.cluster_model import Level
 from engine.forecast.forecast import End, Forecast
 from engine.operation import Delete, Operation, Replace, WriteStatus
 from engine.report.alike import blurred, grouped, spread
-from engine.report.forecast_text import LONG, REST, counts_text, duration_text
+from engine.report.forecast_text import LONG, counts_text, duration_text
 from engine.report.html.elements import Content, Markup, code, element, items, table
 from engine.report.meaning import change_of, headline
 from engine.report.model import Report, RootReport
@@ -151,8 +151,7 @@ def _duration(forecast: Forecast) -> Content:
     times = [each.after for each in forecast.passes if any(map(_is_write, each.all_operations()))]
     if not times:
         return _nothing()
-    slow = f": {REST}" if times[-1] > LONG else ""
-    return f"{_length(forecast, times)}; the time that pods take to start and to end comes on top{slow}"
+    return f"{_length(forecast, times)}; the time that pods take to start and to end comes on top"
 
 
 def _length(forecast: Forecast, times: Sequence[timedelta]) -> str:

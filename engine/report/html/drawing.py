@@ -9,7 +9,7 @@ from engine.report.diagram.model import Box, Diagram, Relation
 from engine.report.html.elements import Content, Markup, element
 from engine.report.html.page import STYLE
 from engine.report.model import RootReport
-from engine.report.printable import clipped, counted
+from engine.report.printable import clipped, clipped_within, counted
 
 MAX_BOXES: Final = 40
 """Roots with more boxes than this have no drawing within a page: they could not be read."""
@@ -127,6 +127,6 @@ def _box(box: Box, place: tuple[int, int]) -> Markup:
         element("title", f"{box.title}: {box.name}"),
         element("rect", x=x, y=y, width=WIDTH, height=HEIGHT, rx=4),
         element("text", clipped(box.title, MAX_NAME), x=x + 8, y=y + 18),
-        element("text", clipped(box.name, MAX_NAME), x=x + 8, y=y + 35),
+        element("text", clipped_within(box.name, MAX_NAME), x=x + 8, y=y + 35),
         class_=box.word or None,
     )

@@ -131,6 +131,14 @@ def test_a_drawing_is_one_file_without_scripts_that_loads_nothing() -> None:
     assert text == svg([of_root(root) for root in hostile_report().roots])
 
 
+def test_long_names_of_one_set_are_told_apart_by_their_end() -> None:
+    names = [f"a-long-name-of-a-set-0-model-{number}-{role}" for number in range(2) for role in ("leader", "worker")]
+    diagram = desired(*(resource(pod(name)) for name in names))
+
+    lines = {each.text or "" for each in ET.fromstring(svg([diagram])).iter("{http://www.w3.org/2000/svg}text")}
+    assert {line for line in lines if line.startswith("a-long")} == {f"a-long-name-o…{end[-13:]}" for end in names}
+
+
 def test_the_size_of_drawings_is_bounded_and_the_rest_is_counted() -> None:
     diagrams = [of_root(compose([plan_of_size(number, 400)], replica_of).roots[0]) for number in range(3)] * 50
 
