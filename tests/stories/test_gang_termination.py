@@ -12,8 +12,8 @@ from resources.base import kinds
 from resources.lifecycle.availability import BREACHED
 from resources.reports.summary import summary
 from tests.builders import clique, group, podcliqueset
+from tests.stories.deaths import deaths
 from tests.stories.pods import clique_of, is_ready
-from tests.stories.process import Killed
 from tests.stories.stage import Stage, forked, stage
 
 pytestmark = pytest.mark.anyio
@@ -214,21 +214,15 @@ async def test_killed_at_any_write_of_a_recycling_the_next_process_completes_it_
         await breached(beginning, victim)
     async with forked(beginning) as cluster:
         before, undisturbed = uids(cluster), cluster.start()
-        await cluster.sync(undisturbed)
+        all_deaths = await deaths(cluster, undisturbed)
         assert len(replaced(cluster, before)) == doomed
 
-    # Before the first write, and after each: before a later one is after the one that precedes it.
-    for number, when in ((1, "dies_before"), *((number, "dies_after") for number in range(1, undisturbed.count + 1))):
-        async with forked(beginning) as cluster:
-            before, ours = uids(cluster), cluster.start()
-            setattr(ours, when, number)
-            with pytest.raises((Killed, ExceptionGroup)):
-                await cluster.sync(ours)
-
+    for death in all_deaths:
+        async with forked(death.left) as cluster:
             next_one = cluster.start()
             assert (await cluster.sync(next_one)).ending is Ending.DONE
 
-            made = ours.created + next_one.created
+            made = death.created + next_one.created
             assert len(replaced(cluster, before)) == doomed
             assert uids(cluster).keys() == before.keys()
             assert sum(count for name, count in made.items() if name.startswith("PodClique ")) == doomed
