@@ -38,7 +38,7 @@ OPTIONAL: Final = frozenset({"…", "[…]"})
 def blocks(page: Path) -> list[str]:
     """The commands of a page, by block."""
     text = page.read_text()
-    return [block for _, language, block in FENCED.findall(text) if language in ("", "sh")] + INDENTED.findall(FENCED.sub("", text))
+    return [block for _, language, block in FENCED.findall(text) if language in ("", "sh", "bash")] + INDENTED.findall(FENCED.sub("", text))
 
 
 def lines(page: Path) -> Iterator[str]:
