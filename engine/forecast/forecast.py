@@ -73,6 +73,8 @@ class Forecast(Struct, frozen=True, eq=False):
     """What the last pass observed, with what the intent proposes."""
     shortages: Mapping[ResourceId, tuple[Wait, ...]] = field(default_factory=dict)
     """Root -> its objects with pods that never start, each with the reason: no node has room, or they refer to what does not exist."""
+    late: Mapping[ResourceId, tuple[Wait, ...]] = field(default_factory=dict)
+    """Root -> its objects with pods that start only after a pause that is longer than a sync waits, each with what they lack until then."""
     doubts: tuple[str, ...] = ()
     """What the forecast assumes although it may well not be so, as sentences: pods that may not fit, and why."""
     unchecked: str = ""

@@ -1,11 +1,13 @@
 """ModelledCluster: a cluster without surprises: pods start where there is room, controllers do their work, and others do not interfere."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, Protocol
 
 from engine.forecast.cluster_model import Assumption, Effects
 from engine.forecast.store import ForecastStore
+from engine.health import PATIENCE
 from engine.ids import ResourceId
 from engine.observed import Live, timestamp
 from engine.operation import Create, Operation
@@ -79,6 +81,10 @@ class RoomModel(Protocol):
         """The waiting pods that have a node from now on."""
         ...
 
+    def note_pause(self) -> None:
+        """Nothing happens now for longer than a sync waits: what waits for room lacks it, even if it gets some later."""
+        ...
+
 
 class ComponentModel(Protocol):
     """Deployments and LeaderWorkerSets, whose new pods need room: see `resources.cluster_model.component_pods.ComponentRoom`."""
@@ -135,6 +141,8 @@ class ModelledCluster:
         self._tokens: dict[ResourceId, None] = {}
         """The token Secrets."""
         self._used: set[Assumption] = set()
+        self._answered: datetime | None = None
+        """When every program of the cluster took its last step."""
         self._refused: dict[tuple[str, str], list[ResourceId]] = {}
         """Namespace and gang -> its pods that the scheduler refused before the first operation: maybe only because others were missing."""
         self._grown: dict[tuple[str, str], None] = {}
@@ -201,6 +209,9 @@ class ModelledCluster:
     def answer(self, store: ForecastStore) -> frozenset[Assumption]:
         """Let every program of the cluster take one step."""
         self._used = set()
+        if self._room is not None and self._answered is not None and store.now - self._answered > PATIENCE:
+            self._room.note_pause()
+        self._answered = store.now
         changed, gone = store.take_changes()
         self._references.note_promises(store, changed)
         self._log.changed(changed, store)

@@ -51,6 +51,8 @@ class PodRoom:
         """Uid -> pods that may start when there is room, in the order in which they asked."""
         self._refused: dict[str, RoomClaim] = {}
         """Uid -> pods that the scheduler has refused already because there was no room: they wait until some is freed."""
+        self._lasting: dict[ResourceId, dict[ResourceId, Wait]] = {}
+        """Root -> workload -> why it had no room during a long pause."""
         self._gangs: dict[str, ResourceId] = {}
         """Uid -> the gang of a pod that has a node, if it has one."""
         self._leaving: dict[ResourceId, list[str]] = {}
@@ -112,14 +114,17 @@ class PodRoom:
         claim = self._claim(live, root, slots, workload)
         if claim is None:
             return False
+        alone = self._alone_of(claim.demand)
+        if not self._asked[alone] and any(refused.demand.beside for refused in self._refused.values()):
+            self._try_again()  # It may be what they have to be beside.
         self._waiting[live.uid] = claim
-        self._asked[self._alone_of(claim.demand)] += 1
+        self._asked[alone] += 1
         self._is_changed = True
         return True
 
     def _alone_of(self, demand: PodDemand) -> PodDemand:
         if demand not in self._alone:
-            self._alone[demand] = replace(demand, together=()) if demand.together else demand
+            self._alone[demand] = replace(demand, together=(), beside=()) if demand.together or demand.beside else demand
         return self._alone[demand]
 
     def _claim(self, pod: Live, root: ResourceId, slots: Mapping[str, int], workload: ResourceId | None = None) -> RoomClaim | None:
@@ -127,7 +132,10 @@ class PodRoom:
         live = member.pod
         demand = self._book.demand_of(live.body, slots)
         clique = kinds.PODCLIQUE.id(live.id.namespace, live.labels.get(labels.PODCLIQUE, live.id.name))
-        return RoomClaim(live.id, root, workload or clique, demand, member.membership) if demand is not None else None
+        if demand is None:
+            return None
+        self._room.expect(demand)
+        return RoomClaim(live.id, root, workload or clique, demand, member.membership)
 
     def remove(self, uids: Iterable[str]) -> None:
         """These objects are gone. Pods that the scheduler has refused are tried again when one of them had a node."""
@@ -224,15 +232,31 @@ class PodRoom:
 
         `lacking`: those for whose pods there would be no room without their earlier ones either.
         """
-        certain = Counter(claim.demand for claim in self._placed.values() if self._room.is_certain(claim.demand))
-        waiting = Counter(claim.demand for claim in self._waiting.values())
         waits: dict[ResourceId, list[Wait]] = {}
+        for root, wait in self._without_room(self._waiting.values(), lacking):
+            waits.setdefault(root, []).append(wait)
+        return {root: tuple(listed) for root, listed in waits.items()}
+
+    def late(self) -> Mapping[ResourceId, tuple[Wait, ...]]:
+        """The same of what gets nodes, but had none during a long pause."""
+        waiting = {claim.workload for claim in self._waiting.values()}
+        late = {root: tuple(wait for wait in waits.values() if wait.id not in waiting) for root, waits in self._lasting.items()}
+        return {root: waits for root, waits in late.items() if waits}
+
+    def note_pause(self) -> None:
+        """Nothing happens now for longer than a sync waits: what waits for room lacks it, even if it gets some later."""
+        for root, wait in self._without_room([*self._waiting.values(), *self._refused.values()]):
+            self._lasting.setdefault(root, {}).setdefault(wait.id, wait)
+
+    def _without_room(self, claims: Collection[RoomClaim], lacking: Collection[ResourceId] = ()) -> Iterator[tuple[ResourceId, Wait]]:
+        """The root of these pods, and why they get no node, once for each PodClique or component and reason."""
+        certain = Counter(claim.demand for claim in self._placed.values() if self._room.is_certain(claim.demand))
+        waiting = Counter(claim.demand for claim in claims)
         reasons = {demand: self._why(demand, certain, waiting) for demand in waiting}
-        alike = Counter((claim.root, claim.workload, reasons[claim.demand]) for claim in self._waiting.values())
+        alike = Counter((claim.root, claim.workload, reasons[claim.demand]) for claim in claims)
         for (root, workload, reason), count in alike.items():
             hint = EARLIER_STAY if self._leaving.get(workload) and workload not in lacking else ""
-            waits.setdefault(root, []).append(Wait(workload, f"{_pods(count)} cannot be scheduled: {reason}{hint}", blocked=True))
-        return {root: tuple(listed) for root, listed in waits.items()}
+            yield root, Wait(workload, f"{_pods(count)} cannot be scheduled: {reason}{hint}", blocked=True)
 
     def _why(self, demand: PodDemand, certain: Counter[PodDemand], waiting: Counter[PodDemand]) -> str:
         refusal = self._refusal_of(demand, certain, waiting)

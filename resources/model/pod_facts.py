@@ -112,7 +112,7 @@ def facts_of(live: Live) -> PodFacts:
         unready=not ready and not failing and started,
         restarts_always=spec.get("restartPolicy", "Always") == "Always",
         hash=live.labels.get(labels.TEMPLATE_HASH, ""),
-        reason=_reason(scheduled, all_containers),
+        reason=_reason(scheduled, spec, all_containers),
     )
 
 
@@ -126,8 +126,11 @@ def _has_failed(container: Mapping[str, Any]) -> bool:
     return bool(last.get("exitCode"))
 
 
-def _reason(scheduled: Mapping[str, Any], containers: Iterable[Mapping[str, Any]]) -> str:
+def _reason(scheduled: Mapping[str, Any], spec: Mapping[str, Any], containers: Iterable[Mapping[str, Any]]) -> str:
     if scheduled.get("status") == "False":
+        gates = [str(gate.get("name")) for gate in spec.get("schedulingGates") or ()]
+        if gates and labels.GATE not in gates:
+            return f"{scheduled.get('reason')}: others have to remove scheduling gate{'s' if len(gates) > 1 else ''} {', '.join(gates)}"
         return ": ".join(text for text in (scheduled.get("reason", ""), scheduled.get("message", "")) if text)
     for container in containers:
         waiting = (container.get("state") or {}).get("waiting") or {}

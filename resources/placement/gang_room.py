@@ -103,9 +103,11 @@ def gang_room(
     if not areas:
         return GangRoom(len(pods), 0, f"no node has the label {level}; label or add nodes", "")
     room, left = min((_left(area, demands) for area in areas), key=lambda each: each[1])
+    refusal = room.refusal(demands)
+    if refusal is not None and refusal.beside is not None:
+        left = max(left, refusal.wanted)
     if not left:
         return GangRoom(len(pods), len(pods), "", "")
-    refusal = room.refusal(demands)
     why = refusal_text(refusal, room) if refusal is not None else f"their nodes have room for {len(pods) - left} of them together; {FREE}"
     where = _where(level, areas, placed)
     lacking: dict[str, set[str]] = {}

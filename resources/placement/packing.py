@@ -16,9 +16,12 @@ def left_over(room: Room, demands: Mapping[PodDemand, int]) -> Mapping[PodDemand
     suitable = {demand: [each for each in nodes if suits(demand, each.node, recovered=False)] for demand, count in demands.items() if count}
     taken: dict[str, set[str]] = {}
     left: dict[PodDemand, int] = {}
+    together = Counter[str]()
+    for demand in suitable:
+        together.update({term.group: demands[demand] for term in demand.together[:1]})
     for demand in sorted(suitable, key=lambda demand: (not demand.together, len(suitable[demand]), -_size(demand, suitable[demand]))):
         rest = demands[demand]
-        for area in _areas(demand, suitable[demand], rest, taken):
+        for area in _areas(demand, suitable[demand], together, taken):
             rest = _fill(demand, area, rest, taken)
         if rest:
             left[demand] = rest
@@ -31,7 +34,7 @@ def _size(demand: PodDemand, nodes: Iterable[PlacedPods]) -> float:
 
 
 def _areas(
-    demand: PodDemand, nodes: list[PlacedPods], count: int, taken: Mapping[str, Collection[str]]
+    demand: PodDemand, nodes: list[PlacedPods], together: Mapping[str, int], taken: Mapping[str, Collection[str]]
 ) -> Iterable[Collection[PlacedPods]]:
     """The nodes to fill: all, or if the pods must be together, those at the value of the label where others of them are or most fit."""
     if not demand.together:
@@ -42,6 +45,7 @@ def _areas(
         by_value.setdefault(node.node.labels.get(term.key, ""), []).append(node)
     if values := taken.get(term.group):
         return (by_value.get(value, ()) for value in values)
+    count = together[term.group]
     room = {value: sum(node.copies(demand, node.used) for node in listed) for value, listed in by_value.items()}
     return [by_value[value] for value in sorted(room, key=lambda value: (room[value] < count, room[value], value))[:1]]
 

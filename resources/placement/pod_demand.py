@@ -27,6 +27,14 @@ class TogetherTerm(Struct, frozen=True):
     term: Body
 
 
+class BesideTerm(Struct, frozen=True):
+    """A required affinity term that does not select the pod itself: it is where pods are that the term selects."""
+
+    key: str
+    """The label of nodes that has the same value for it and for one of them."""
+    term: Body
+
+
 class ApartTerm(Struct, frozen=True):
     """A required anti-affinity term that selects the pod itself: no two pods with it are at the same value of a label."""
 
@@ -41,6 +49,7 @@ class PodDemand(Struct, frozen=True, eq=False):
     sample: Body
     """One of the pods, for terms that select pods."""
     together: tuple[TogetherTerm, ...]
+    beside: tuple[BesideTerm, ...]
     apart: tuple[ApartTerm, ...]
     needed_labels: tuple[str, ...]
     """Labels that a node must have, with whatever value: topology keys of affinity and of spread constraints that forbid."""
@@ -86,9 +95,10 @@ class DemandBook:
                 requests, requirements.selector, requirements.terms, requirements.tolerations, key, requirements.node_name
             )
             together = tuple(TogetherTerm(topology_key(term), _group(term, pod), term) for term in near if selects(term, pod, pod))
+            beside = tuple(BesideTerm(topology_key(term), term) for term in near if not selects(term, pod, pod))
             exclusive = tuple(ApartTerm(topology_key(term), _group(term, pod)) for term in apart if _excludes_its_kind(term, pod))
             needed = tuple(dict.fromkeys(topology_key(each) for each in (*near, *spread)))
-            self._demands[key] = PodDemand(whole, pod, together, exclusive, needed, priority, preempts, scheduler)
+            self._demands[key] = PodDemand(whole, pod, together, beside, exclusive, needed, priority, preempts, scheduler)
         return self._demands[key]
 
     def _priority(self, spec: Mapping[str, Any]) -> int | None:

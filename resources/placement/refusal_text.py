@@ -6,8 +6,10 @@ from decimal import Decimal
 from typing import Final
 
 from engine.report.printable import counted, some
+from engine.resource import Body
+from resources.base.fields import mapping, mappings
 from resources.placement.cluster_room import RoomNode
-from resources.placement.node_fit import HOST_PORT, NodeMismatch, capacity_for, mismatch
+from resources.placement.node_fit import HOST_PORT, NodeMismatch, capacity_for, mismatch, texts
 from resources.placement.pod_demand import SLOT, PodDemand
 from resources.placement.room import PlacedPods, Room, RoomRefusal
 
@@ -18,6 +20,7 @@ SHOWN: Final = 3
 """The most namespaces, labels or taints that are named."""
 FREE: Final = "free or add nodes, or ask for less"
 LARGER: Final = "ask for less, or add larger nodes"
+BESIDE: Final = "create those first, or correct what the pods require"
 SUIT: Final = "label, untaint, uncordon or add nodes, or correct what the pods require"
 
 
@@ -49,6 +52,9 @@ def _refusal_text(refusal: RoomRefusal, room: Room) -> str:
         pods, it = (f"all {refusal.wanted} pods", "any of them") if refusal.wanted > 1 else ("1 pod", "it")
         most = f"more than {refusal.fit}" if refusal.fit else it
         return f"{pods} must be at one value of node label {refusal.label}, and none has room for {most}; {FREE}"
+    if refusal.beside is not None:
+        others = f"the pods that the required affinity names ({_selector(refusal.beside.term)})"
+        return f"{counted(refusal.wanted, 'pod')} must be beside {others}, and none of them is on a node; {BESIDE}"
     if refusal.label:
         values = f"{_suiting(count)} {counted(refusal.fit, 'value')} of it"
         return f"no two of {refusal.wanted} pods may be at one value of node label {refusal.label}, and {values}; {FREE}"
@@ -162,6 +168,15 @@ def _mismatch_text(reason: NodeMismatch, count: int, demand: PodDemand, nodes: I
             )
             return f"{count} with taints that are not tolerated ({some(taints, SHOWN)})"
     return f"{count} {reason.value}"
+
+
+def _selector(term: Body) -> str:
+    """What a term says of the labels of pods, as people write it."""
+    selector = mapping(term.get("labelSelector"))
+    pairs = [f"{key}={value}" for key, value in mapping(selector.get("matchLabels")).items()]
+    for rule in mappings(selector.get("matchExpressions")):
+        pairs.append(" ".join((str(rule.get("key")), str(rule.get("operator")), *texts(rule.get("values")))))
+    return some(pairs, SHOWN) or "no selector"
 
 
 def _placed(nodes: Iterable[RoomNode], room: Room) -> list[PlacedPods]:

@@ -7,6 +7,7 @@ of pods: each kind of pods by the number of its copies that the nodes have room 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from math import gcd
 from typing import Final
 
@@ -17,7 +18,7 @@ from resources.base.added_to_pods import HOSTNAME
 from resources.placement.cluster_room import CRITICAL, ClusterRoom, LabelledPods, LeavingPod, NodeUsage, RoomNode, usage_of
 from resources.placement.node_fit import capacity_for, mismatch
 from resources.placement.pod_affinity import selects
-from resources.placement.pod_demand import DEFAULT_SCHEDULER, SLOT, PodDemand, TogetherTerm
+from resources.placement.pod_demand import DEFAULT_SCHEDULER, SLOT, BesideTerm, PodDemand, TogetherTerm
 
 UNKNOWN_PRIORITY: Final = min(CRITICAL.values())
 """A pod whose priority is not known may have any below this one."""
@@ -42,8 +43,10 @@ class RoomRefusal(Struct, frozen=True, eq=False):
     resource: str = ""
     """The resource of which all of them together request more than is free; empty: the pods themselves are counted."""
     label: str = ""
-    """The label of nodes: no two pods may be at one value of it, or (`together`) all must be at one."""
+    """The label of nodes: no two pods may be at one value of it, or (`together`) all must be at one, or be where others are (`beside`)."""
     together: bool = False
+    beside: BesideTerm | None = None
+    """The term that selects those others."""
 
 
 class PlacedPods(Struct, eq=False):
@@ -105,7 +108,8 @@ class Room:
         self._suitable: dict[PodDemand, tuple[PlacedPods, ...]] = {}
         self._names: dict[PodDemand, frozenset[str]] = {}
         self._families: dict[frozenset[PodDemand], tuple[tuple[PodDemand, ...], ...]] = {}
-
+        self._expected: dict[PodDemand, None] = {}
+        """What may be placed as well, so that others may be beside it."""
         self._priorities = Counter(each.priority for placed in self._nodes.values() for each in placed.others)
         """The priorities of all pods that are on nodes."""
 
@@ -172,6 +176,10 @@ class Room:
         """Whether a refusal of pods of this kind is one: neither another scheduler nor preemption decides."""
         return demand.scheduler == DEFAULT_SCHEDULER and not self.may_preempt(demand)
 
+    def expect(self, demand: PodDemand) -> None:
+        """Pods of this kind may be placed, whether or not they are among those whose refusal is asked for."""
+        self._expected[demand] = None
+
     def refusal(self, demands: Demands) -> RoomRefusal | None:
         """Why these pods cannot all be placed, beside those that are held; None if that is not known."""
         wanted = {demand: count for demand, count in demands.items() if count}
@@ -189,6 +197,8 @@ class Room:
 
     def refusal_with_preemption(self, demand: PodDemand, count: int) -> RoomRefusal | None:
         """The same of pods of one kind, if all pods with a lower priority were preempted."""
+        if (alone := next((each for each in self._not_beside({demand: count}) if not each.fit), None)) is not None:
+            return alone
         priority = UNKNOWN_PRIORITY if demand.priority is None else demand.priority
         total = self._total(("preempting", demand), (demand,), lambda placed: placed.copies(demand, placed.used_without(priority)))
         return self._short_of_copies(demand, count, total) if count > total else None
@@ -201,6 +211,7 @@ class Room:
         for family in self._families_of(wanted):
             yield from self._short_together(family, wanted)
         yield from self._not_together(wanted)
+        yield from self._not_beside(wanted)
 
     def _copies(self, demand: PodDemand) -> int:
         return self._total(("copies", demand), (demand,), lambda placed: placed.copies(demand, placed.used))
@@ -265,6 +276,22 @@ class Room:
             most = max((self._fitting(members, wanted, term.key, values) for values in choices), default=0)
             if most < count:
                 yield RoomRefusal(tuple(members), count, most, _listed(self._of_any(members)), label=term.key, together=True)
+
+    def _not_beside(self, wanted: Demands) -> Iterator[RoomRefusal]:
+        """Pods that must be where others are, which are nowhere: neither on a node nor about to be placed."""
+        for demand, count in wanted.items():
+            for each in demand.beside:
+                if not self._may_be_beside(each, demand, wanted) and self.suitable(demand):
+                    yield RoomRefusal((demand,), count, 0, _listed(self.suitable(demand)), label=each.key, beside=each)
+
+    def _may_be_beside(self, beside: BesideTerm, demand: PodDemand, wanted: Demands) -> bool:
+        """Whether there are pods that the term selects, or may be; also if that is not known."""
+        if beside.term.get("namespaceSelector"):
+            return True
+        expected, labelled = (each.sample for each in (*wanted, *self._expected)), map(_labelled_pod, self.cluster.labelled)
+        leaving = (each.body for pods in (self.cluster.vacated, *self.cluster.leaving.values()) for each in pods)
+        others = chain(expected, (pod for _, _, pod in self._held.values()), (pod for _, pod in self._left.values()), leaving, labelled)
+        return any(selects(beside.term, demand.sample, other) for other in others)
 
     def _choices(self, term: TogetherTerm, members: Sequence[PodDemand], wanted: Demands) -> Iterable[frozenset[str]] | None:
         """The sets of values of the label of which one has to suffice for all members: each value alone if they are the first.

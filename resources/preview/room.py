@@ -48,7 +48,7 @@ def in_room(first: FirstPass, forecast: Forecast, facts: Facts) -> Forecast:
         return replace(rough, doubts=(*rough.doubts, FOR_A_TIME))
     lacking = {wait.id for waits in at_end.values() for wait in waits}
     shortages, doubts = together(nodes.shortages(lacking), exact.shortages), nodes.doubts()
-    return replace(exact, assumptions=exact.assumptions | {Assumption.ROOM}, shortages=shortages, doubts=doubts)
+    return replace(exact, assumptions=exact.assumptions | {Assumption.ROOM}, shortages=shortages, late=nodes.late(), doubts=doubts)
 
 
 def _completed(cluster: ClusterRoom, first: FirstPass, facts: Facts) -> ClusterRoom:

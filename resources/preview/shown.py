@@ -89,7 +89,10 @@ def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_
                 waits.setdefault(root, []).append(remark)
             else:
                 notes.setdefault(root, []).append(remark)
-    remarked = (_remarked(plan, notes.get(plan.root, ()), waits.get(plan.root, ())) for plan in first.planned.plans)
+    late = forecast.late if forecast is not None else {}
+    remarked = (
+        _remarked(plan, notes.get(plan.root, ()), (*waits.get(plan.root, ()), *late.get(plan.root, ()))) for plan in first.planned.plans
+    )
     plans = {plan.root: _once(plan) for plan in remarked}
     plans |= {root: Plan(root, problems=faults) for root, faults in facts.rejected.items()}
     planned = replace(first.planned, plans=tuple(plans.values() if not facts.rejected else (plans[root] for root in sorted(plans))))

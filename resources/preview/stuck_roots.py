@@ -56,7 +56,8 @@ def stuck_roots(
 
     Also those with a component whose controller reports that the API server refuses pods. `component_pods`: root -> pods of its
     components that have the newest template: others go once these are ready. Pods that have started and are not ready yet are
-    none of them: a model takes its time to load. Roots that were not written are left out: what waits in them was there before.
+    none of them: a model takes its time to load. Roots that were not written are left out: what waits in them was there before; but
+    for those that are written again after so long a pause that previews of them end as stuck.
     """
     roots = [each for each in last.world.roots if each.root.id in written]
     pods = {each.root.id: _serving((*_pods_of(each), *component_pods.get(each.root.id, ()))) for each in roots}
@@ -69,8 +70,12 @@ def stuck_roots(
     }
     halted = {each.root.id for each in roots if any(is_component(live.id) and is_halted(live) for live in each.lives())}
     failing = {root for root, facts in pods.items() if any(pod.failing for pod in facts)} - unplaced - halted
-    forecast = forecast_of(last) if failing else None
-    return frozenset(unplaced | halted | {root for root in failing if forecast is None or forecast.end_of(root) is End.STUCK})
+    others = (each for each in last.world.roots if not assume_nodes and each.root.id not in written)
+    paused = {each.root.id for each in others if any(map(is_refused, _serving(_pods_of(each))))}
+    forecast = forecast_of(last) if failing or paused else None
+    paused = {root for root in paused if forecast is not None and forecast.longest_pause(root) > PATIENCE}
+    failing = {root for root in failing if forecast is None or forecast.end_of(root) is End.STUCK}
+    return frozenset(unplaced | halted | failing | paused)
 
 
 def _pods_of(observed: Observed) -> Iterator[Live]:

@@ -183,6 +183,37 @@ def test_pods_that_belong_together_need_room_at_one_value_of_the_label() -> None
     assert Cluster(nodes, *with_two_racks).why(pod(8, affinity=affinity), 4) == "", "They may join pods in both racks."
 
 
+@pytest.mark.parametrize(
+    ("selector", "named"),
+    [
+        ({"matchLabels": {"app": "y"}}, "app=y"),
+        ({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["x", "z"]}]}, "app NotIn x z"),
+        (None, "no selector"),
+    ],
+)
+def test_pods_that_must_be_beside_others_are_refused_while_none_of_these_is_or_comes(selector: Any, named: str) -> None:
+    term = {"labelSelector": selector, "topologyKey": "rack"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    nodes = [node(number, labels={"rack": "r"}) for number in range(2)]
+    beside, other = pod(8, affinity=affinity), pod(8)
+    other["metadata"]["labels"] = {"app": "y"}
+    running = {**pod(1, node="n1"), "metadata": {**pod(1)["metadata"], "labels": {"app": "y"}}}
+
+    assert Cluster(nodes).why(beside, 2) == (
+        f"2 pods must be beside the pods that the required affinity names ({named}), and none of them is on a node; "
+        "create those first, or correct what the pods require"
+    )
+    is_there = Cluster(nodes, running)
+    assert bool(is_there.why(beside)) is (selector is None)
+    comes = Cluster(nodes)
+    comes.room.expect(comes.demand(other))
+    assert bool(comes.why(beside)) is (selector is None)
+    anywhere = {
+        "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{**term, "namespaceSelector": {"matchLabels": {"a": "b"}}}]}
+    }
+    assert Cluster(nodes).why(pod(8, affinity=anywhere)) == "", "Which namespaces that selects is not known."
+
+
 def test_pods_of_lower_priority_leave_it_open() -> None:
     cluster = Cluster([node(0)], pod(8, node="n0", priority=-10, priorityClassName="low"))
     demand = cluster.demand(pod(8))

@@ -269,6 +269,10 @@ def test_a_foreign_gate_is_named() -> None:
     toy.write(pod, {"spec": {"schedulingGates": [{"name": "example.com/quota"}]}})
 
     assert why(toy, pod) == ("SchedulingGated", "has the scheduling gates example.com/quota, which are not ours")
+    whys = [wait.why for plan in toy.plans() for wait in plan.pending]
+    assert any(each.endswith(f"{pod.name}: SchedulingGated: others have to remove scheduling gate example.com/quota") for each in whys), (
+        whys
+    )
 
 
 def test_a_pod_that_starts_after_others_names_the_cliques_that_are_not_ready() -> None:
