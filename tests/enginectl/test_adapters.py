@@ -1,0 +1,151 @@
+"""Scaling adapters in the files of a command: their number wins over that of the graph, as if `kubectl apply` had written it."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from engine.ids import Kind
+from enginectl.base.exit_codes import Exit
+from resources.base import kinds, labels
+from tests.enginectl.box import Box
+from tests.enginectl.calling import Engine
+
+ADAPTER = kinds.SCALING_ADAPTER
+ALPHA = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: chat}
+spec:
+  services:
+    Decode:
+      componentType: worker
+      replicas: 2
+      scalingAdapter: {enabled: true}
+      extraPodSpec: {mainContainer: {image: "i:1"}}
+    plain:
+      componentType: worker
+      extraPodSpec: {mainContainer: {image: "i:1"}}
+"""
+BETA = """\
+apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+metadata: {name: chat}
+spec:
+  components:
+  - name: Decode
+    type: decode
+    replicas: 2
+    scalingAdapter: {}
+    podTemplate: {spec: {containers: [{name: main, image: "i:1"}]}}
+  - name: plain
+    type: decode
+    podTemplate: {spec: {containers: [{name: main, image: "i:1"}]}}
+"""
+GRAPHS = {"v1alpha1": ALPHA, "v1beta1": BETA}
+FIELDS = {"v1alpha1": "serviceName", "v1beta1": "componentName"}
+
+
+def adapter(replicas: int, version: str = "v1alpha1", service: str = "Decode", name: str = "chat-decode", graph: str = "chat") -> str:
+    """A scaling adapter, as a document of a file."""
+    spec = f"spec:\n  replicas: {replicas}\n  dgdRef:\n    name: {graph}\n    {FIELDS[version]}: {service}\n"
+    return f"---\napiVersion: nvidia.com/{version}\nkind: DynamoGraphDeploymentScalingAdapter\nmetadata: {{name: {name}}}\n{spec}"
+
+
+def write(folder: Path, *documents: str) -> Path:
+    """The documents in a file."""
+    file = folder / "graph.yaml"
+    file.write_text("".join(documents))
+    return file
+
+
+def replicas(box: Box, kind: Kind, name: str) -> int:
+    """`spec.replicas` of an object."""
+    return next(int(body["spec"]["replicas"]) for body in box.all(kind) if body["metadata"]["name"] == name)
+
+
+@pytest.mark.parametrize(("version", "of_adapter"), [("v1alpha1", "v1beta1"), ("v1beta1", "v1alpha1")])
+def test_the_number_of_an_adapter_in_the_files_wins_on_a_new_and_on_a_live_graph(
+    version: str, of_adapter: str, box: Box, engine: Engine, tmp_path: Path
+) -> None:
+    def synced(*documents: str) -> tuple[int, list[str]]:
+        file = write(tmp_path, *documents)
+        assert engine("sync", "-f", file).code == Exit.DONE
+        assert "No changes" in engine("diff", "-f", file).out
+        assert replicas(box, ADAPTER, "chat-decode") == replicas(box, kinds.PODCLIQUE, "chat-0-decode")
+        return replicas(box, ADAPTER, "chat-decode"), box.names(ADAPTER)
+
+    assert synced(GRAPHS[version], adapter(4, of_adapter)) == (4, ["chat-decode"])
+    assert synced(GRAPHS[version]) == (4, ["chat-decode"])
+    assert synced(GRAPHS[version], adapter(3, of_adapter)) == (3, ["chat-decode"])
+    assert synced(adapter(1, of_adapter)) == (1, ["chat-decode"])
+    (graph,) = box.all(kinds.DYNAMO_GRAPH)
+    assert labels.ADAPTER_REPLICAS not in graph["metadata"]["annotations"]
+
+
+def test_the_number_is_previewed_rendered_and_saved_in_a_plan(box: Box, engine: Engine, tmp_path: Path) -> None:
+    file, plan = write(tmp_path, ALPHA, adapter(4)), tmp_path / "plan.json"
+    assert "  replicas: 4\n" in engine("render", "-f", file).out
+    assert "5 pods added" in engine("diff", "--against", "empty", "-f", file).out
+    engine("sync", "-f", write(tmp_path, ALPHA))
+
+    shown = engine("diff", "-f", write(tmp_path, adapter(4, "v1beta1")), "--out", plan, "-v").out
+
+    assert "replicas: 2 → 4" in shown and "2 pods added" in shown
+    assert engine("sync", "--plan", plan).code == Exit.DONE
+    assert replicas(box, ADAPTER, "chat-decode") == 4
+
+
+def test_a_file_that_undoes_an_autoscaler_says_so(box: Box, engine: Engine, tmp_path: Path) -> None:
+    file = write(tmp_path, ALPHA, adapter(2))
+    engine("sync", "-f", file)
+    client = box.cluster.client("user")
+    box.portal.call(partial(client.patch, ADAPTER, "default", "chat-decode", {"spec": {"replicas": 3}}, subresource="scale"))
+
+    shown = engine("diff", "-f", file).out
+
+    assert "scaled DynamoGraphDeploymentScalingAdapter chat-decode to 3, but a file asks for 2" in shown
+
+
+def test_an_adapter_of_another_name_counts_as_the_one_of_its_service(box: Box, engine: Engine, tmp_path: Path) -> None:
+    file = write(tmp_path, ALPHA, adapter(4, name="mine"))
+
+    answer = engine("sync", "-f", file)
+
+    assert f"note: {file}:17: {ADAPTER.name} mine counts as {ADAPTER.name} chat-decode" in answer.err
+    assert box.names(ADAPTER) == ["chat-decode"]
+    assert replicas(box, ADAPTER, "chat-decode") == 4
+
+
+@pytest.mark.parametrize(
+    ("documents", "line", "fault"),
+    [
+        ((ALPHA, adapter(4, graph="other")), 21, "dgdRef.name: there is no DynamoGraphDeployment other in the cluster, nor in these files"),
+        ((ALPHA, adapter(4, service="decode")), 22, "dgdRef.serviceName: chat has no service decode; it has Decode, plain"),
+        ((BETA, adapter(4, "v1beta1", "x")), 22, "dgdRef.componentName: chat has no service x; it has Decode, plain"),
+        ((ALPHA, adapter(4, service="plain")), 22, "service plain of chat has no adapter; add scalingAdapter: {enabled: true} to it"),
+        ((BETA, adapter(4, service="plain")), 22, "service plain of chat has no adapter; add scalingAdapter: {} to it"),
+        ((ALPHA, adapter(-1)), 19, "spec.replicas"),
+        ((ALPHA, adapter(4).replace("serviceName", "componentName")), 22, "componentName: unknown field"),
+        ((ALPHA, adapter(4, "v1beta1").replace("    componentName: Decode\n", "")), 20, "dgdRef.componentName"),
+        ((ALPHA, adapter(4), adapter(5)), 24, "appears twice"),
+        ((ALPHA, adapter(4), adapter(5, name="mine")), 31, "service Decode of chat has an adapter already, at"),
+        ((ALPHA, adapter(4).replace("v1alpha1", "v1")), 15, "is supported as nvidia.com/v1alpha1"),
+    ],
+)
+def test_an_adapter_that_cannot_count_is_a_fault_with_its_line(
+    documents: tuple[str, ...], line: int, fault: str, box: Box, engine: Engine, tmp_path: Path
+) -> None:
+    file = write(tmp_path, *documents)
+
+    answer = engine("diff", "-f", file)
+
+    assert answer.code == Exit.FAILED
+    assert f"{file}:{line}: " in answer.err and fault in answer.err, answer.err
+
+
+def test_an_adapter_alone_needs_a_graph_that_exists(box: Box, engine: Engine, tmp_path: Path) -> None:
+    file = write(tmp_path, adapter(4))
+    for command in (("render",), ("diff", "--against", "empty"), ("diff",), ("sync",)):
+        answer = engine(*command, "-f", file)
+        assert answer.code == Exit.FAILED and f"{file}:8: spec.dgdRef.name: there is no {kinds.DYNAMO_GRAPH.name} chat" in answer.err
