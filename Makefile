@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Processes that run tests on real API servers. Each starts its own, which take about 3 GB of memory.
 E2E_WORKERS ?= 2
 
-# The release of Kubernetes that is built for `make e2e`: 1.37, whose scheduler schedules gangs, or 1.35.
+# The release of Kubernetes that is built for `make e2e`: 1.37, whose scheduler schedules gangs, 1.35, or 1.30, the oldest that is supported.
 export KUBERNETES ?= 1.37
 
 # Whether every control plane of `make e2e` serves PodGroups, so that gangs are scheduled by them: on or off. Stories of gangs always have it.

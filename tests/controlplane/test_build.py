@@ -58,11 +58,12 @@ def test_without_binaries_and_without_go_it_says_how_to_get_either(tmp_path: Pat
 def test_a_release_that_is_not_built_is_named(tmp_path: Path) -> None:
     built = build(KUBERNETES="1.36", PATH=os.environ["PATH"], HOME=str(tmp_path))
 
-    assert (built.returncode, built.stderr) == (64, "KUBERNETES: 1.35 or 1.37, not 1.36\n")
+    assert (built.returncode, built.stderr) == (64, "KUBERNETES: 1.30, 1.35 or 1.37, not 1.36\n")
 
 
 def test_every_release_is_built_from_a_module_of_that_release() -> None:
-    modules = {"v1.35.4": BUILD.parent / "1.35" / "go.mod", "v1.37.2": BUILD.parent / "go.mod"}
+    older = {release: BUILD.parent / release.rpartition(".")[0].removeprefix("v") / "go.mod" for release in ("v1.30.14", "v1.35.4")}
+    modules = {**older, "v1.37.2": BUILD.parent / "go.mod"}
 
     assert {release for release in modules if f"kubernetes={release} " in BUILD.read_text()} == set(modules)
     assert {release for release, module in modules.items() if f"k8s.io/kubernetes {release}\n" in module.read_text()} == set(modules)
