@@ -121,6 +121,7 @@ async def show_status(wiring: Wiring, name: str) -> Exit:
 
 
 def _roots(wiring: Wiring, files: Sequence[Path]) -> Any:
-    from enginectl.input.roots import NO_ROOTS, ManifestSources, load_roots
+    from enginectl.input.loading import load_roots
+    from enginectl.input.roots import NO_ROOTS, ManifestSources
 
     return load_roots(wiring, ManifestSources(files)) if files else NO_ROOTS
