@@ -96,17 +96,17 @@ class Report(Struct, frozen=True, eq=False):
     @property
     def later(self) -> int:
         """The number of objects that are deferred to a later pass."""
-        return distinct((root.root, root.later) for root in self.roots)
+        return distinct((root.parent or root.root, root.later) for root in self.roots)
 
     @property
     def blocked(self) -> int:
         """The number of objects that are deferred until a user or another controller acts."""
-        return distinct((root.root, root.blocked) for root in self.roots)
+        return distinct((root.parent or root.root, root.blocked) for root in self.roots)
 
     @property
     def pending(self) -> int:
         """The number of objects that the cluster has still to act on."""
-        return distinct((root.root, root.pending) for root in self.roots)
+        return distinct((root.parent or root.root, root.pending) for root in self.roots)
 
     @property
     def denied(self) -> bool:
@@ -141,11 +141,8 @@ class Report(Struct, frozen=True, eq=False):
 
 
 def distinct(waits: Iterable[tuple[ResourceId, Iterable[Wait]]]) -> int:
-    """The number of objects that are waited for by each workload: one that two wait for, such as a quota, counts twice.
-
-    A root and the root of its name that it is a part of are one workload.
-    """
-    return len({(root.namespace, root.name, wait.id) for root, each in waits for wait in each})
+    """The number of objects that are waited for by each workload: one that two wait for, such as a quota, counts twice."""
+    return len({(root, wait.id) for root, each in waits for wait in each})
 
 
 def compose(

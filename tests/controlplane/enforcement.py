@@ -32,6 +32,12 @@ DEPLOYMENT: Final[Body] = {
     "metadata": {"name": "probe"},
     "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": CONTROLLER["spec"]["template"]},
 }
+LEADER_WORKER_SET: Final[Body] = {
+    "apiVersion": "leaderworkerset.x-k8s.io/v1",
+    "kind": "LeaderWorkerSet",
+    "metadata": {"name": "probe"},
+    "spec": {"leaderWorkerTemplate": {"size": 1, "workerTemplate": {"spec": POD["spec"]}}},
+}
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ def test_why_shows_the_chain_from_a_pod_to_its_graph(box: Box, engine: Engine, f
     assert f"  desired by {DGD}: " in engine("why", "svc/llm-frontend").out
     second = {"apiVersion": "nvidia.com/v1alpha1", "kind": kinds.SCALING_ADAPTER.name, "metadata": {"name": "mine"}}
     box.create(kinds.SCALING_ADAPTER, {**second, "spec": {"replicas": 3, "dgdRef": {"name": "llm", "serviceName": "Decode"}}})
-    assert "  note: it has no effect: only an adapter named llm-decode counts for service Decode of " in engine("why", "dgdsa/mine").out
+    assert "  note: it has no effect: only an adapter named llm-decode counts for Decode of " in engine("why", "dgdsa/mine").out
     file = written(folder, "adapted.yaml")
     file.write_text(file.read_text().replace("multinode:", "scalingAdapter: {enabled: true}\n      multinode:"))
     adapted = engine("diff", "-f", file)

@@ -95,7 +95,7 @@ async def test_a_deployment_that_somebody_has_paused_is_named_with_how_to_go_on(
             f"is paused (`spec.paused`): its controller replaces no pod; do: kubectl rollout resume deployment/{DEPLOYMENT.name} -n default"
         )
 
-        for replicas in (3, 1, 2):
+        for replicas in (3, 1, 0, 2):
             seen = await preview_with(cluster, claiming(replicas))
             assert seen.report.forecast is not None and seen.report.forecast.end_of(GRAPH) is End.SETTLED
             assert (await cluster.sync(manifests=[claiming(replicas)])).ending is Ending.DONE

@@ -1,7 +1,8 @@
 """Forecasts beside the audit log of a real API server: for each edit, what `diff` says is written is what `sync` writes."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence, Set
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -160,6 +161,12 @@ class Player:
     audit: AuditedWrites
     differences: list[str] = field(default_factory=list)
 
+    async def play_all(self, every: Iterable[EditSeries]) -> None:
+        """Several series at the same time."""
+        async with anyio.create_task_group() as tasks:
+            for series in every:
+                tasks.start_soon(self.play, series)
+
     async def play(self, series: EditSeries) -> None:
         """All edits of a series."""
         user = User(self.admin, series.namespace, self.operator)
@@ -299,27 +306,29 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         yield made
 
 
-async def test_what_diff_says_of_each_edit_is_what_the_audit_log_has_of_its_sync(plane: ControlPlane) -> None:
-    user = user_of(plane, SETUP, Use.SYNC)
-    reader = user_of(plane, SETUP, Use.READ)
+@asynccontextmanager
+async def player_of(plane: ControlPlane) -> AsyncIterator[Player]:
+    """A player with an account for `sync`, one for readers, and one of Grove's operator. Fails at the end if anything differs."""
+    user, reader = user_of(plane, SETUP, Use.SYNC), user_of(plane, SETUP, Use.READ)
     async with (
         connection(plane, "admin") as admin,
         connection(plane, user) as client,
         connection(plane, reader) as reading,
-        connection(plane, "admin") as driver,
         connected(Source(str(plane.kubeconfig())), SystemClock(), field_manager="grove-operator") as operator,
     ):
-        await define(admin, "edits", *map(dict, definitions()), epochs.definition())
-        await with_devices(admin)
         player = Player(plane, admin, client, reading, operator, AuditedWrites(plane, user))
+        yield player
+    assert not player.differences, "\n".join(player.differences)
+
+
+async def test_what_diff_says_of_each_edit_is_what_the_audit_log_has_of_its_sync(plane: ControlPlane) -> None:
+    async with player_of(plane) as player, connection(plane, "admin") as driver:
+        await define(player.admin, "edits", *map(dict, definitions()), epochs.definition())
+        await with_devices(player.admin)
         async with anyio.create_task_group() as actors:
             actors.start_soon(run_actors, driver, SystemClock(), ("driver",), ActorOptions(driver=DRIVER))
-            async with anyio.create_task_group() as tasks:
-                for series in ALL_SERIES:
-                    tasks.start_soon(player.play, series)
+            await player.play_all(ALL_SERIES)
             actors.cancel_scope.cancel()
-
-    assert not player.differences, "\n".join(player.differences)
 
 
 def test_there_are_sixty_edits_of_which_ten_go_wrong() -> None:

@@ -209,7 +209,7 @@ async def test_a_second_adapter_of_a_service_is_said_to_have_no_effect() -> None
         report = await cluster.sync()
 
         assert (report.ending, pods(cluster)) == (Ending.DONE, {"decode": 4, "prefill": 2})
-        counts = "only an adapter named chat-decode counts for service decode of DynamoGraphDeployment chat"
+        counts = "only an adapter named chat-decode counts for decode of DynamoGraphDeployment chat"
         remedy = "aim autoscalers at that one, and delete this one"
         assert f"{ADAPTER.name} mine has no effect: {counts}; {remedy}" in notes(report)
 

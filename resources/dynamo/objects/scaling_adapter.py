@@ -154,7 +154,7 @@ def unused(live: Live) -> str:
     if not graph or not service or live.id.name == counts:
         return ""
     names = (clipped(counts, MAX_VALUE), clipped(service, MAX_VALUE), clipped(graph, MAX_VALUE))
-    only = "only an adapter named {} counts for service {} of {kind} {}".format(*names, kind=kinds.DYNAMO_GRAPH.name)
+    only = "only an adapter named {} counts for {} of {kind} {}".format(*names, kind=kinds.DYNAMO_GRAPH.name)
     return f"has no effect: {only}; aim autoscalers at that one, and delete this one"
 
 

@@ -144,6 +144,22 @@ async def test_a_deployment_is_scaled_by_its_scale() -> None:
             assert len(await stage.names(POD)) == replicas
 
 
+async def test_a_paused_deployment_is_scaled_in_the_template_that_it_has_rolled_out_also_from_0() -> None:
+    async with cluster() as stage:
+        await stage.create(deployment())
+        await stage.turn(5)
+        template = deployment(image="server:2")["spec"]["template"]
+        await stage.client.patch(DEPLOYMENT, "ml", "d", {"spec": {"paused": True, "template": template}})
+        for replicas in (3, 0, 2):
+            await stage.client.patch(DEPLOYMENT, "ml", "d", {"spec": {"replicas": replicas}})
+            await stage.turn(5)
+            assert await images(stage) == ["server:1"] * replicas
+
+        await stage.client.patch(DEPLOYMENT, "ml", "d", {"spec": {"paused": None}})
+        await stage.turn(20)
+        assert await images(stage) == ["server:2"] * 2
+
+
 async def test_a_pod_that_is_deleted_or_evicted_is_replaced() -> None:
     async with cluster() as stage:
         await stage.create(deployment())

@@ -269,9 +269,10 @@ def test_verbose_lists_everything() -> None:
 
 def test_an_object_that_blocks_two_workloads_counts_twice_and_once_for_a_graph_and_its_set() -> None:
     quota = Wait(ResourceId("", "ResourceQuota", "default", "team"), "it is used up", blocked=True)
-    graph = ResourceId("nvidia.com", "DynamoGraphDeployment", "default", ROOT.name)
+    graph = ResourceId("nvidia.com", "DynamoGraphDeployment", "default", "a-longer-name")
     other = ROOT._replace(name="other")
-    report = compose([Plan(root, deferred=(quota,)) for root in (ROOT, graph, other)], lambda root, child: "")
+    plans = [Plan(ROOT, deferred=(quota,), parent=graph), Plan(graph, deferred=(quota,)), Plan(other, deferred=(quota,))]
+    report = compose(plans, lambda root, child: "")
 
     assert text_of(report).splitlines()[-1] == "No changes: 2 blocked."
 
@@ -349,7 +350,7 @@ def test_a_new_nested_root_has_the_note_about_names_only_if_its_root_exists() ->
 def test_an_object_that_a_root_and_its_nested_root_wait_for_is_counted_once() -> None:
     waits = (Wait(pod("a"), "not ready"),)
     graph = ROOT._replace(group="nvidia.com", kind="DynamoGraphDeployment")
-    report = compose([Plan(ROOT, pending=waits), Plan(graph, pending=(*waits, Wait(pod("b"), "not ready")))], replica_of)
+    report = compose([Plan(ROOT, pending=waits, parent=graph), Plan(graph, pending=(*waits, Wait(pod("b"), "not ready")))], replica_of)
 
     assert text_of(report).endswith("No changes: 2 pending.")
 

@@ -190,6 +190,8 @@ class DeploymentController:
         """Pods by the uid of their controller."""
         self._refused: dict[str, set[str]] = {}
         """Names of pods that were taken, by the uid of the Deployment."""
+        self._templates: dict[str, Any] = {}
+        """The template that was rolled out last, by the uid of the Deployment: one that is paused is scaled with that."""
 
     async def run(self) -> None:
         """Run the controller until cancelled."""
@@ -205,6 +207,7 @@ class DeploymentController:
             self._keys.pop(uid_of(old), None)
             if new is None or uid_of(new) != uid_of(old):
                 self._refused.pop(uid_of(old), None)
+                self._templates.pop(uid_of(old), None)
         if new is not None:
             self._keys[uid_of(new)] = key
             self._queue.add(key)
@@ -223,13 +226,22 @@ class DeploymentController:
         if deployment is None or is_deleting(deployment) or _is_of_the_driver(deployment):
             return None
         is_complete = True
-        pods = self._pods_now(deployment)
-        # One that is paused is scaled as others are: that is no rollout.
-        if not deployment["spec"].get("paused") or (pods.updated and not pods.earlier):
-            await self._delete_surplus(deployment)
-            is_complete = await self._create_missing(deployment)
+        if (scaled := self._to_scale(deployment)) is not None:
+            await self._delete_surplus(scaled)
+            is_complete = await self._create_missing(scaled)
         await self._write_status(deployment)
         return None if is_complete else NAME_TAKEN_RETRY
+
+    def _to_scale(self, deployment: Body) -> Body | None:
+        """The Deployment with the template of its new pods. One that is paused is scaled in the template that it has rolled out last,
+        from 0 too, unless it was paused in the middle of a rollout."""
+        spec, uid = deployment["spec"], uid_of(deployment)
+        if not spec.get("paused"):
+            self._templates[uid] = spec["template"]
+            return deployment
+        known = {**deployment, "spec": {**spec, "template": self._templates.get(uid, spec["template"])}}
+        pods = self._pods_now(known)
+        return known if not pods.earlier and (pods.updated or uid in self._templates) else None
 
     def _pods_now(self, deployment: Body) -> DeploymentPods:
         keys = self._pods_of.get(uid_of(deployment), ())
