@@ -103,6 +103,33 @@ def test_a_pod_that_must_be_beside_others_never_starts_without_them(box: Box, en
     assert later.code == Exit.DONE and "default/later: create" in later.out and "; settled" in later.out
 
 
+def test_pods_that_have_room_only_after_hours_end_a_diff_as_a_sync(box: Box, engine: Engine, manifest: Manifests) -> None:
+    for number, zone in enumerate("aab"):
+        box.change(NODE, f"node-000{number}", {"metadata": {"labels": {"zone": zone}}})
+    term = {"labelSelector": {"matchLabels": {"grove.io/podclique": "demo-0-a"}}, "topologyKey": "zone"}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    file = manifest(1, gpus=2, affinity=near)
+    body = json.loads(file.read_text())
+    body["spec"]["template"]["cliques"][0]["spec"] |= {"replicas": 2, "minAvailable": 2}
+    body["spec"]["template"] |= {"terminationDelay": "4h"}
+    file.write_text(json.dumps(body))
+    for number in range(2):
+        others(box, f"node-000{number}")
+    assert engine("sync", "-f", file).code == Exit.DONE
+    lost = next(name for name in box.names(POD) if name.startswith("demo-0-a"))
+    box.delete(POD, lost)
+    others(box, "node-0002", containers=[{"name": "main", "image": "nginx", "resources": {"limits": {GPU: "2"}, "requests": {GPU: "2"}}}])
+    for number in range(2):
+        box.delete(POD, f"other-node-000{number}")
+
+    shown = engine("diff", "-f", file)
+    assert "blocked  PodClique/demo-0-a  1 pod cannot be scheduled: " in shown.out and "; settled" in shown.out, shown.out
+    assert "STUCK" not in shown.out and "after 4h0m0s: delete 2 Pods" in shown.out
+    for words in (("sync", "--timeout", "4m"), ("diff",), ("sync", "--timeout", "40s")):
+        again = engine(*words, "-f", file)
+        assert again.code == shown.code == Exit.STUCK, (words, again.out, "The pod waits longer than a sync.")
+
+
 def test_a_pod_that_asks_for_more_than_the_largest_node_has_never_starts(box: Box, engine: Engine, manifest: Manifests) -> None:
     shown = engine("diff", "-f", manifest(1, gpus=8))
 
