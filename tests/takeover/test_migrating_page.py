@@ -1,5 +1,7 @@
 """The commands of docs/migrating.md, pasted in their order on a real control plane: the way to the engine, and back.
 
+While the engine is installed, those of other pages are pasted that administrators need then.
+
 Grove's operator is a chart with the objects that the page names, and `tests.takeover.grove_operator` writes what it writes. The pods of
 both programs are simulated; `engine` is run here.
 """
@@ -22,6 +24,7 @@ from resources.base import labels
 from tests.chart.rendering import helm
 from tests.controlplane.cluster import ControlPlane, Missing, binary, running
 from tests.enginectl.calling import ROOT, environment, program
+from tests.enginectl.test_commands_of_pages import blocks
 from tests.stories.test_control_plane import connection, define
 from tests.stories.test_takeover_on_a_control_plane import NAMESPACE, until_pods_run, workload
 from tests.takeover.grove_operator import Grove
@@ -45,6 +48,25 @@ WEBHOOKS = {
     "mutatingwebhookconfiguration": ["podcliqueset-defaulting-webhook"],
     "validatingwebhookconfiguration": ["podcliqueset-validating-webhook", "clustertopology-validating-webhook"],
 }
+
+
+OPERATED = (
+    ("operations.md", "engine manifests crds | kubectl apply"),
+    ("operations.md", "helm upgrade"),
+    ("operations.md", "workloads.yaml"),
+    ("operations.md", "helm -n grove-system get values"),
+    ("permissions.md", "manifests rbac -n grove-system"),
+    ("permissions.md", "clusterrolebinding engine-writers"),
+    ("permissions.md", "--mode read"),
+    ("permissions.md", "create token"),
+    ("shards.md", "scale deployment grove-engine"),
+)
+"""Page, and what the block of commands has."""
+
+
+def block_with(page: str, text: str) -> str:
+    """The block of commands of a page that has this text."""
+    return next(block for block in blocks(ROOT / "docs" / page) if text in block)
 
 
 def section(title: str) -> Iterator[str]:
@@ -167,6 +189,10 @@ def test_the_way_to_the_engine_and_back_is_as_the_page_says(plane: ControlPlane,
     (tmp_path / "values.yaml").write_text(json.dumps(values))
     shell(install)
     assert shell(compare) == ""
+
+    (tmp_path / "engine.kubeconfig").symlink_to(plane.kubeconfig())
+    for page, text in OPERATED:
+        shell(block_with(page, text))
 
     shell(f"helm -n {SYSTEM} uninstall {ENGINE}")
     assert "NotFound" in shell(f"! kubectl -n {SYSTEM} get lease {LEASE} 2>&1")
