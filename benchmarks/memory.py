@@ -33,6 +33,7 @@ from engine.resource import Body
 from engine.runtime.execution import WriterMemory, choose, execute
 from engine.runtime.garbage_collection import tune_gc
 from engine.runtime.passes import Engine, Pass, observe_and_plan
+from engine.runtime.portions import LARGE, MOST, Portions
 from engine.runtime.provider import Observation, Scope, TakenNames
 from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import _live
@@ -142,7 +143,7 @@ class _Run:
         else:
             self.cluster.load(listed)
         self.engine = Engine(self.cluster, self.clock, scope, BLUEPRINTS, CONFIGURATION, events_of=event_builder(CONFIGURATION))
-        self.memory = WriterMemory()
+        self.memory = WriterMemory(portions=Portions(LARGE, MOST))
         self.last: Pass[Configuration] | None = None
 
     async def settle(self) -> None:
@@ -152,7 +153,7 @@ class _Run:
             chosen = choose(current, self.memory, self.clock.monotonic())
             if chosen:
                 await execute(self.engine, self.memory, current, chosen)
-            elif not self.cluster.deliver() and not any(plan.operations for plan in current.planned.plans):
+            elif not (self.cluster.deliver() or self.memory.portions.waiting or any(plan.operations for plan in current.planned.plans)):
                 return
             self.clock.advance(2.0)
             self.cluster.deliver()

@@ -15,17 +15,20 @@ REST_OF_EDITS = 0.05
 REST = 3.0
 """How many times as long as the planning of a pass took nothing is planned after it; meanwhile its operations are executed."""
 
+REST_IN_BACKLOG = 0.5
+"""The same while roots wait that the pass had no room for."""
+
 LONGEST_REST = 2.0
 """Seconds after which the next pass may begin in any case."""
 
 
-def shortest_pause(current: Pass[object], executing: float = 0.0) -> float:
+def shortest_pause(current: Pass[object], executing: float = 0.0, *, has_backlog: bool = False) -> float:
     """Seconds between this pass and the next one, whatever changes. `executing`: how long its operations and events took.
 
     While everything changes, planning leaves three quarters of its processor to requests and to the rest of the machine, and a pass finds
-    more changes made together.
+    more changes made together. `has_backlog`: whether roots wait that the pass had no room for; then it leaves a third.
     """
-    rest = min(REST * current.planning, LONGEST_REST)
+    rest = min((REST_IN_BACKLOG if has_backlog else REST) * current.planning, LONGEST_REST)
     return max(SHORTEST_PAUSE, rest - executing)
 
 

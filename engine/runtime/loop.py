@@ -403,7 +403,7 @@ class _Loop(Generic[C]):
             results = await begin(self.engine, self.memory, current, chosen, self.sending, self._edited)
         self.last = current
         now = self.engine.clock.monotonic()
-        self.rest = shortest_pause(current, now - planned_at)
+        self.rest = shortest_pause(current, now - planned_at, has_backlog=self.memory.portions.has_backlog)
         if self.memory.portions.rest(self.rest, now):
             self.rest = SHORTEST_PAUSE
         self.rest_of_edits = min(REST_OF_EDITS if self.memory.portions.plans_large else max(REST_OF_EDITS, current.planning), self.rest)

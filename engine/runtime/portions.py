@@ -11,8 +11,8 @@ LARGE: Final = 2_000
 """Objects from which on a root is large: planning it takes a few tenths of a second."""
 
 
-MOST: Final = 10 * LARGE
-"""Objects of roots that are not large from which on a pass plans no further one: they take it a few seconds."""
+MOST: Final = 4 * LARGE
+"""Objects of roots that are not large from which on a pass plans no further one: they take it a second, and their plans little memory."""
 
 
 class Portions:
@@ -61,6 +61,11 @@ class Portions:
         held = self._beyond({root: size for root, size in sizes.items() if root not in large})
         self._held = frozenset(held)
         self._waiting = dict.fromkeys((*queue, *held))
+
+    @property
+    def has_backlog(self) -> bool:
+        """Whether roots that are not large wait."""
+        return bool(self._held)
 
     @property
     def plans_large(self) -> bool:

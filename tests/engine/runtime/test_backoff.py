@@ -31,3 +31,8 @@ def test_waiting_for_the_first_lists_is_no_planning() -> None:
 def test_the_time_of_the_operations_counts_as_rest() -> None:
     assert shortest_pause(planned_in(0.5), executing=1.0) == pytest.approx(0.5)
     assert shortest_pause(planned_in(0.5), executing=30.0) == SHORTEST_PAUSE
+
+
+def test_while_roots_wait_that_a_pass_had_no_room_for_the_next_one_follows_sooner() -> None:
+    assert shortest_pause(planned_in(1.0), has_backlog=True) == pytest.approx(0.5)
+    assert shortest_pause(planned_in(1.0), executing=0.1, has_backlog=True) == pytest.approx(0.4)
