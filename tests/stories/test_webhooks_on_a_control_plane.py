@@ -22,6 +22,7 @@ from resources.schema.crds import Conversion, crds
 from tests.builders import claim_template, share
 from tests.controlplane.accounts import grant
 from tests.controlplane.cluster import SYSTEM, ControlPlane, binary
+from tests.controlplane.fixtures import minor_version
 from tests.controlplane.fixtures import started as plane_started
 from tests.controlplane.installed_accounts import install_account
 from tests.enginectl.calling import started
@@ -34,6 +35,9 @@ from tests.resources.dynamo.versions.beta_graphs import beta, component
 from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.e2e
+
+CLAIMS = 34
+"""The first minor version of Kubernetes that serves resource.k8s.io/v1 by default."""
 
 GROUP = "/apis/grove.io/v1alpha1"
 SETS = f"{GROUP}/namespaces/ml/podcliquesets"
@@ -205,6 +209,8 @@ def access_reviews(plane: ControlPlane) -> float:
 
 
 def test_a_template_of_another_namespace_needs_a_user_who_may_read_it_and_its_annotation(plane: ControlPlane) -> None:
+    if (version := minor_version()) < CLAIMS:
+        pytest.skip(f"Kubernetes 1.{version} does not serve resource.k8s.io/v1")
     creates = Permission(PODCLIQUESET, ("get", "create", "patch"))
     grant(plane, [creates, Permission(RESOURCE_CLAIM_TEMPLATE, ("get",))], Account("users", "ann"), "ann")
     grant(plane, [creates], Account("users", "bob"), "bob")
