@@ -226,7 +226,7 @@ async def test_a_second_adapter_is_said_once_to_have_no_effect_in_the_words_of_t
         seen = await preview_with(cluster, dict(as_version(beta_graph, ALPHA)))
 
         (note,) = (note for root in seen.report.roots for note in root.notes if "has no effect" in note)
-        assert "counts for component decode of DynamoGraphDeployment chat" in note
+        assert "counts for decode of DynamoGraphDeployment chat" in note
 
 
 @pytest.mark.parametrize("path", PATHS)
