@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import compress, count, repeat
-from math import inf
 from operator import is_, is_not
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -136,20 +135,28 @@ class Preempted(BaseException):
 class Steps:
     """How much has been done. Made by the caller of passes and read in any thread; between two readings only a difference counts."""
 
-    __slots__ = ("count", "is_waiting", "limit")
+    __slots__ = ("_least", "count", "is_preempted", "is_waiting", "taken")
 
     def __init__(self) -> None:
         self.count = 0
         """Results computed, objects compared, calls answered."""
-        self.limit = inf
-        """The count from which on `take` interrupts; set in any thread."""
+        self.taken = 0
+        """How many of them are results that are remembered."""
+        self.is_preempted = False
+        """Whether something more urgent is to be computed; set in any thread."""
+        self._least = 0
         self.is_waiting = False
         """Whether nothing is to be done now: the process waits for changes, or for what it reads, which has its own time limits."""
 
+    def begin(self, least: int) -> None:
+        """Begin something that is not interrupted before it has so many results."""
+        self._least = self.taken + least
+
     def take(self) -> None:
-        """Count a result that is remembered. Raises `Preempted` beyond the limit."""
+        """Count a result that is remembered. Raises `Preempted` if something is more urgent, and there are enough of them."""
         self.count += 1
-        if self.count >= self.limit:
+        self.taken += 1
+        if self.is_preempted and self.taken >= self._least:
             raise Preempted
 
     def counted(self, items: Iterable[T]) -> Iterator[T]:
@@ -273,13 +280,14 @@ class Memo:
             if has_expired is not None:
                 different.update(index for index, known in enumerate(before.results) if known is not None and has_expired(known))
             changed = sorted(different)
-        results, left = list(before.results), iter(changed)
+        results, made = list(before.results), 0
         try:
-            for index in left:
+            for index in changed:
                 results[index] = make(index, results[index])
+                made += 1
                 self.steps.take()
         except Preempted:
-            self._results[key] = (facts, _All(names, _without_items(columns, (index, *left)), tuple(results)))
+            self._results[key] = (facts, _All(names, _without_items(columns, changed[made:]), tuple(results)))
             raise
         result = tuple(results) if changed else before.results
         self._results[key] = (facts, _All(names, columns, result))

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from itertools import islice
 from typing import Any, Protocol
 
 import anyio
@@ -144,12 +143,16 @@ class WatchingCluster:
             await self._changed.wait()
             return
         seen = 0
-        while not any(change is None or concerns(change) for change in islice(self._changes, seen, None)):
+        while not any(self._concerns(concerns, self._changes[index], keeping) for index in range(seen, len(self._changes))):
             if keeping:
                 seen = len(self._changes)
             else:
                 self._changes = []
             await self._next_change.wait()
+
+    def _concerns(self, concerns: Callable[[LiveChange], bool], change: LiveChange | None, keeping: bool) -> bool:
+        """Whether a change is one to wait for. What is not known is left to the other waits if it is kept for them."""
+        return concerns(change) if change is not None else not keeping
 
     def compact(self) -> None:
         """Compress the objects that have arrived and are still parsed."""

@@ -65,4 +65,4 @@ class Backoff:
         remembered = (memory.rejections, memory.refusals, memory.portions)
         dues = (memory.debounce.next_due, memory.verdicts.next_due, *(each.next_due(at) for each in remembered))
         pauses += (due - at for due in dues if due is not None)
-        return max(min(pauses), min(shortest, self._longest), current.took)
+        return max(min(pauses), min(shortest, self._longest), 0.0 if memory.portions.has_backlog else current.took)

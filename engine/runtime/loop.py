@@ -385,7 +385,7 @@ class _Loop(Generic[C]):
         """Make one pass. Returns the longest pause until the next one, in seconds."""
         if self.sending is not None and self.last is not None and (self.sending.plans or self.sending.ended):
             self.observer.passed(self.last, await note_sent(self.engine, self.memory, self.last, self.sending))
-        before, self.has_room, self.sent = self.memory.world, anyio.Event(), frozenset(self.memory.carried)
+        before, self.has_room, self.sent = self.memory.completed, anyio.Event(), frozenset(self.memory.carried)
         current = await observe_and_plan(self.engine, self.memory, urgent=self._edited)
         self._drop_edited(before)
         self.internal_errors.note(current.planned.plans)

@@ -118,6 +118,8 @@ class Memory(Struct, eq=False):
     memo: Memo = field(default_factory=Memo)
     world: World | None = None
     """The world of the last pass, without proposed manifests; None before the first pass."""
+    completed: World | None = None
+    """The same of the last pass that was made to its end."""
     proposed: frozenset[ResourceId] = frozenset()
     """The roots that only manifests, or other roots, proposed in the last pass."""
     observed: object = None
@@ -150,7 +152,7 @@ class Memory(Struct, eq=False):
 
         The last plan of a root that waits for its turn stays until then, so that nothing is reported again that was reported of it.
         """
-        self.memo, self.world, self.lookups = self.memo.with_only(ORDINARY), None, Lookups()
+        self.memo, self.world, self.completed, self.lookups = self.memo.with_only(ORDINARY), None, None, Lookups()
 
 
 def sizes_of_planned(

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from math import inf
 from typing import Generic, TypeVar
 
 import anyio
@@ -40,6 +39,8 @@ MANY_OBJECTS = 2000
 """With more objects than these to plan anew plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
 ATTEMPT = 1000
 """Results that a pass over a large root computes at least before it is interrupted: a tenth of a second."""
+INTERRUPTIONS = 3
+"""How often a pass is interrupted at most."""
 ROUNDS = 2
 """How often a preview asks for verdicts: what has to be accepted before it is created may be created with objects to be tried."""
 
@@ -122,18 +123,23 @@ async def observe_and_plan(
     When `urgent` returns while a large root is planned (`Portions`), the pass begins again without it; its planning goes on in a later one.
     Raises `Unauthorized`, `Unreachable` when nothing can be listed, and transient errors of reading a foreign object.
     """
-    previous = memory.world
-    while True:
+    result = None
+    for _ in range(INTERRUPTIONS if urgent is not None else 0):
         try:
-            return await _observe_and_plan(engine, memory, intent, previous, urgent)
+            result = await _observe_and_plan(engine, memory, intent, urgent)
+            break
         except Preempted:
             memory.portions.interrupt()
+    result = result or await _observe_and_plan(engine, memory, intent)
+    memory.completed = memory.world
+    return result
 
 
 async def _observe_and_plan(
-    engine: Engine[C], memory: Memory, intent: Intent, previous: World | None, urgent: Callable[[], Awaitable[None]] | None
+    engine: Engine[C], memory: Memory, intent: Intent, urgent: Callable[[], Awaitable[None]] | None = None
 ) -> Pass[C]:
-    """One attempt of `observe_and_plan`. `previous`: the world of the pass before. Raises `Preempted`, too."""
+    """One attempt of `observe_and_plan`. Raises `Preempted`, too."""
+    previous = memory.completed
     began, steps = engine.clock.monotonic(), memory.steps
     with steps.waiting():
         observation = await engine.provider.observe(engine.scope)
@@ -165,7 +171,7 @@ async def _observe_and_plan(
         compute = partial(_first_plan, plan) if makes_much else plan
         if again or urgent is None or not memory.portions.plans_large:
             return await in_thread(compute, count)
-        return await _interrupted_by(urgent, memory.steps, partial(in_thread, compute, count))
+        return await _interrupted_by(urgent, memory.steps, partial(in_thread, partial(_begun, memory.steps, compute), count))
 
     async def in_thread(compute: Callable[[], T], objects: int) -> T:
         """The result; computed in a thread if it is about many objects."""
@@ -197,18 +203,23 @@ async def _observe_and_plan(
 
 
 async def _interrupted_by(urgent: Callable[[], Awaitable[None]], steps: Steps, work: Callable[[], Awaitable[T]]) -> T:
-    """The result of the work. Raises `Preempted` once `urgent` has returned, but not before the work has made `ATTEMPT` steps."""
-    least = steps.count + ATTEMPT
+    """The result of the work. Raises `Preempted` once `urgent` has returned, but not before there are `ATTEMPT` results."""
 
     def interrupt() -> None:
-        steps.limit = least
+        steps.is_preempted = True
 
     try:
         async with calling_when(urgent, interrupt):
             result = await work()
     finally:
-        steps.limit = inf
+        steps.is_preempted = False
     return result
+
+
+def _begun(steps: Steps, compute: Callable[[], T]) -> T:
+    """The result of a computation that may be interrupted. It begins here: others may have been computed before it had its turn."""
+    steps.begin(ATTEMPT)
+    return compute()
 
 
 def _first_plan(plan: Callable[[], Pass[C]]) -> Pass[C]:

@@ -18,8 +18,9 @@ MOST: Final = 4 * LARGE
 class Portions:
     """Roots with more than `large` objects (default: there are none) are planned one in a pass, which has waited longest.
 
-    They wait until the pause after the last one is over, and let a pass with small ones go first. Of these a pass plans the one that has
-    waited longest, then those of each namespace in turn, small ones first, as long as they have no more than `most` objects together. Times
+    They wait until the pause after the last one is over, and let a pass with small ones go first; with a large one it plans no other. Of
+    small ones a pass plans the one that has waited longest, then those of each namespace in turn, small ones first, as long as they have
+    no more than `most` objects together. Times
     are of a monotonic clock.
     """
 
@@ -58,7 +59,8 @@ class Portions:
         may_plan = bool(queue) and at >= self._not_before
         self._gave_way = may_plan and len(sizes) > len(large) and not self._gave_way
         self._planned = queue.pop(0) if may_plan and not self._gave_way else None
-        held = self._beyond({root: size for root, size in sizes.items() if root not in large})
+        small = {root: size for root, size in sizes.items() if root not in large}
+        held = self._beyond(small) if self._planned is None else self._in_order(small)
         self._held = frozenset(held)
         self._waiting = dict.fromkeys((*queue, *held))
 
@@ -83,7 +85,7 @@ class Portions:
         """The roots of these sizes that this pass does not plan, the longest waiting first."""
         if sum(sizes.values()) <= self._most:
             return ()
-        queue = [*(root for root in self._waiting if root in sizes), *(root for root in sizes if root not in self._waiting)]
+        queue = self._in_order(sizes)
         turns, ranks = Counter[str](), dict[ResourceId, tuple[int, int]]()
         for root in sorted(queue, key=lambda root: sizes[root]):
             ranks[root] = (turns[root.namespace], sizes[root])
@@ -95,6 +97,10 @@ class Portions:
                 break
             planned.add(root)
         return [root for root in queue if root not in planned]
+
+    def _in_order(self, sizes: Mapping[ResourceId, int]) -> Sequence[ResourceId]:
+        """These roots, the longest waiting first."""
+        return [*(root for root in self._waiting if root in sizes), *(root for root in sizes if root not in self._waiting)]
 
     def rest(self, seconds: float, at: float) -> bool:
         """Plan no large root for so long after this pass, if it has planned one. Returns whether only large ones rest so long."""

@@ -157,7 +157,7 @@ class WatchingProvider(Protocol):
         """Wait until something has changed since the last `observe`; return at once if it has already.
 
         With `concerns`: until it is true of a change, or until it is not known what has changed. Changes of which it is not true are
-        forgotten, unless they are to be kept for other waits before the next `observe`.
+        forgotten. With `keeping` they are kept for other waits before the next `observe`, as is what is not known.
         """
         ...
 

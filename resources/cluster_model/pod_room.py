@@ -239,7 +239,7 @@ class PodRoom:
 
     def late(self) -> Mapping[ResourceId, tuple[Wait, ...]]:
         """The same of what gets nodes, but had none during a long pause."""
-        waiting = {claim.workload for claim in self._waiting.values()}
+        waiting = {claim.workload for claim in (*self._waiting.values(), *self._refused.values())}
         late = {root: tuple(wait for wait in waits.values() if wait.id not in waiting) for root, waits in self._lasting.items()}
         return {root: waits for root, waits in late.items() if waits}
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from engine.resource import Body
 from resources.base.added_to_pods import HOSTNAME
+from resources.base.fields import mapping
 from resources.placement.cluster_room import CRITICAL, ClusterRoom, LabelledPods, LeavingPod, NodeUsage, RoomNode, usage_of
 from resources.placement.node_fit import capacity_for, mismatch
 from resources.placement.pod_affinity import selects
@@ -286,7 +287,9 @@ class Room:
 
     def _may_be_beside(self, beside: BesideTerm, demand: PodDemand, wanted: Demands) -> bool:
         """Whether there are pods that the term selects, or may be; also if that is not known."""
-        if beside.term.get("namespaceSelector"):
+        selector = beside.term.get("labelSelector")
+        names_no_label = selector is not None and not (mapping(selector).get("matchLabels") or mapping(selector).get("matchExpressions"))
+        if beside.term.get("namespaceSelector") or names_no_label:
             return True
         expected, labelled = (each.sample for each in (*wanted, *self._expected)), map(_labelled_pod, self.cluster.labelled)
         leaving = (each.body for pods in (self.cluster.vacated, *self.cluster.leaving.values()) for each in pods)

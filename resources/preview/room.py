@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import Forecast
 from engine.forecast.simulation import existing
+from engine.health import PATIENCE
 from engine.ids import ResourceId
 from engine.observed import Live, World, live
 from engine.operation import Create, Delete
@@ -48,7 +49,8 @@ def in_room(first: FirstPass, forecast: Forecast, facts: Facts) -> Forecast:
         return replace(rough, doubts=(*rough.doubts, FOR_A_TIME))
     lacking = {wait.id for waits in at_end.values() for wait in waits}
     shortages, doubts = together(nodes.shortages(lacking), exact.shortages), nodes.doubts()
-    return replace(exact, assumptions=exact.assumptions | {Assumption.ROOM}, shortages=shortages, late=nodes.late(), doubts=doubts)
+    late = {root: waits for root, waits in nodes.late().items() if exact.longest_pause(root) > PATIENCE}
+    return replace(exact, assumptions=exact.assumptions | {Assumption.ROOM}, shortages=shortages, late=late, doubts=doubts)
 
 
 def _completed(cluster: ClusterRoom, first: FirstPass, facts: Facts) -> ClusterRoom:

@@ -6,7 +6,7 @@ from pathlib import Path
 from engine.runtime.execution import WriterMemory
 
 PAGE = Path(__file__).parents[3] / "docs" / "architecture.md"
-DERIVED = {"memo", "world", "proposed", "observed", "failures", "record", "unpublished", "publishing"}
+DERIVED = {"memo", "world", "completed", "proposed", "observed", "failures", "record", "unpublished", "publishing"}
 """What a process that starts computes again from what it lists, or what it has still to publish, and where."""
 
 

@@ -27,9 +27,9 @@ def test_small_roots_that_change_all_the_time_hold_back_no_large_one() -> None:
     portions = Portions(10)
 
     assert waiting(portions, SMALL, FIRST, SECOND) == [FIRST, SECOND]
-    assert waiting(portions, SMALL, FIRST, SECOND) == [SECOND]
+    assert waiting(portions, SMALL, FIRST, SECOND) == [SECOND, SMALL]
     assert waiting(portions, SMALL, SECOND) == [SECOND]
-    assert waiting(portions, SMALL, SECOND) == []
+    assert waiting(portions, SMALL, SECOND) == [SMALL]
 
 
 def test_what_has_waited_longest_is_planned_first_whatever_changes_meanwhile() -> None:
@@ -67,7 +67,7 @@ def test_an_interrupted_root_lets_small_ones_go_first_and_is_the_next_one() -> N
     assert not portions.plans_large
     assert portions.interrupted == frozenset()
 
-    assert waiting(portions, SMALL, FIRST, SECOND) == [SECOND]
+    assert waiting(portions, SMALL, FIRST, SECOND) == [SECOND, SMALL]
     assert portions.plans_large
 
 
