@@ -97,8 +97,8 @@ def sync(
     from enginectl.base import terminal
     from enginectl.base.exit_codes import UsageError
     from enginectl.base.runner import conclude
-    from enginectl.input.loading import PruneOptions, check_options, chosen_roots
     from enginectl.input.plan_policies import load_all
+    from enginectl.input.prune import PruneOptions, check_options, chosen_roots
     from enginectl.input.roots import ManifestSources
     from enginectl.input.saved_plans import approved_roots, load_plan, require_alone
     from enginectl.input.targets import Words

@@ -1,25 +1,20 @@
-"""Loading: the roots in the files that a command names, with the scaling adapters that ask for replicas of their services; `--prune`."""
+"""Loading: the roots in the files that a command names, with the scaling adapters that ask for replicas of their services."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.errors import InputError
-from engine.focus import ANY, Focus
 from engine.ids import Kind
 from engine.report.printable import printable
 from enginectl.base import terminal
-from enginectl.base.exit_codes import UsageError
 from enginectl.base.files import STDIN, has_unread_input
 from enginectl.input.manifest_files import Manifest, read_manifests
 from enginectl.input.pod_findings import further_faults, manifest_faults
-from enginectl.input.removals import Removing
 from enginectl.input.roots import ManifestSources, Roots, select_roots
-from enginectl.input.targets import Words, focus_on
 from enginectl.wiring.cluster import EMPTY, LIVE
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS
@@ -28,15 +23,6 @@ from resources.base.kinds import SCALING_ADAPTER
 UNREAD: Final = "standard input is not read: -f - takes manifests from it"
 MAX_FILES: Final = 6
 """Files that an error message names."""
-
-
-class PruneOptions(Struct, frozen=True):
-    """The options of pruning, as the user gave them."""
-
-    prune: bool = False
-    applyset: str = ""
-    """The parent, as `[configmaps/|secrets/]NAME`."""
-    allow_empty: bool = False
 
 
 def is_adapter(manifest: Manifest) -> bool:
@@ -82,53 +68,6 @@ def load_roots(wiring: Wiring, sources: ManifestSources, *, against: str = LIVE,
     if sources.paths and not roots.bodies and not allow_empty:
         raise InputError(f"no objects passed: there is no {_either(ROOTS)} in {_named(sources.paths)}")
     return replace(roots, given=bool(sources.paths))
-
-
-def check_options(options: PruneOptions, files: Sequence[Path], *, against: str = "", has_base: bool = False) -> None:
-    """Raise `UsageError` if the options do not fit together."""
-    if not options.prune:
-        for name, given in (("--applyset", options.applyset), ("--allow-empty", options.allow_empty)):
-            if given:
-                raise UsageError(f"{name} is for --prune")
-        return
-    if has_base:
-        if options.applyset or options.allow_empty:
-            raise UsageError("with --base, --prune compares the files alone: leave out --applyset and --allow-empty")
-        return
-    if not options.applyset:
-        raise UsageError("--prune needs --applyset [configmaps/|secrets/]NAME: the object that records what was applied together")
-    if not files:
-        raise UsageError("--prune needs -f: it removes what these files do not have any more")
-    if against not in ("", LIVE):
-        raise UsageError("--prune compares with the cluster: leave out --against")
-
-
-def check_restrictions(options: PruneOptions, words: Words) -> None:
-    """Raise `UsageError` if the manifests are restricted to some: the others would seem to have left the files."""
-    if options.prune and (words.selectors or words.excluded or set(words.targets) - {ANY}):
-        raise UsageError("--prune concerns all manifests: leave out --target, -l and --exclude")
-
-
-def chosen_roots(wiring: Wiring, sources: ManifestSources, words: Words, options: PruneOptions) -> tuple[Roots, Focus, Removing | None]:
-    """The manifests that a sync applies, the workloads in focus, and what finds the roots that it removes; None: it removes none.
-
-    Raises `InputError` with every fault, and `UsageError`.
-    """
-    check_restrictions(options, words)
-    chosen, focus = focus_on(load_roots(wiring, sources, allow_empty=options.prune), words)
-    roots, removing = pruning(wiring, options, chosen)
-    return roots, focus, removing
-
-
-def pruning(wiring: Wiring, options: PruneOptions, roots: Roots, base: Roots | None = None) -> tuple[Roots, Removing | None]:
-    """The roots, and what finds those that are to be removed; without --prune the roots as they are. See `members_and_removals`."""
-    if not options.prune:
-        return roots, None
-    if roots.stands_in:
-        raise UsageError("--prune needs the graphs of scaling adapters in the files: they would seem to have left these")
-    from enginectl.input.applysets import members_and_removals
-
-    return members_and_removals(wiring, options.applyset, roots, base, allow_empty=options.allow_empty)
 
 
 def _either(kinds: Sequence[Kind]) -> str:
