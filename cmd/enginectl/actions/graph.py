@@ -12,8 +12,7 @@ from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import GraphFormat
 from enginectl.input.admission import admit_roots
-from enginectl.input.loading import load_roots
-from enginectl.input.roots import ManifestSources
+from enginectl.input.roots import ManifestSources, load_roots
 from enginectl.wiring.cluster import EMPTY
 from enginectl.wiring.configuration import Wiring
 from resources.preview.pod_patterns import patterns_of

@@ -78,10 +78,9 @@ def diff(
     from enginectl.actions.reporting import faults_reported, outputs_of
     from enginectl.base.exit_codes import UsageError
     from enginectl.base.runner import conclude, run_cancellable
-    from enginectl.input.loading import load_roots
     from enginectl.input.plan_policies import load_all
     from enginectl.input.prune import PruneOptions, check_options, check_restrictions, pruning
-    from enginectl.input.roots import ManifestSources
+    from enginectl.input.roots import ManifestSources, load_roots
     from enginectl.input.targets import Words, focus_on_change
     from enginectl.wiring.cluster import EMPTY, LIVE
     from enginectl.wiring.configuration import Wiring, wire

@@ -24,8 +24,7 @@ def render(
     """
     from enginectl.actions.render import render_roots
     from enginectl.base.exit_codes import UsageError
-    from enginectl.input.loading import load_roots
-    from enginectl.input.roots import ManifestSources
+    from enginectl.input.roots import ManifestSources, load_roots
     from enginectl.wiring.cluster import EMPTY
     from enginectl.wiring.configuration import wire
 

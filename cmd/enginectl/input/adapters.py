@@ -142,8 +142,8 @@ def _asking(graph: Body, adapters: Sequence[Adapter]) -> Body:
     for adapter in adapters:
         service = clipped(adapter.service, MAX_VALUE)
         if adapter.service not in known:
-            names = ", ".join(printable(name) for name in sorted(known)) or "none"
-            faults.append(adapter.fault(adapter.field, f"{adapter.graph.name} has no service {service}; it has {names}"))
+            there = ", ".join(printable(name) for name in sorted(known)) or "none"
+            faults.append(adapter.fault(adapter.field, f"{adapter.graph.name} has no service {service}; it has {there}"))
         elif not known[adapter.service]:
             enable = ENABLE[str(graph.get("apiVersion")).endswith("/v1beta1")]
             faults.append(adapter.fault(adapter.field, f"service {service} of {adapter.graph.name} has no adapter; add {enable} to it"))

@@ -7,9 +7,8 @@ from msgspec import Struct
 
 from engine.focus import ANY, Focus
 from enginectl.base.exit_codes import UsageError
-from enginectl.input.loading import load_roots
 from enginectl.input.removals import Removing
-from enginectl.input.roots import ManifestSources, Roots
+from enginectl.input.roots import ManifestSources, Roots, load_roots
 from enginectl.input.targets import Words, focus_on
 from enginectl.wiring.cluster import LIVE
 from enginectl.wiring.configuration import Wiring

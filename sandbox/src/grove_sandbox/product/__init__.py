@@ -121,7 +121,6 @@ async def show_status(wiring: Wiring, name: str) -> Exit:
 
 
 def _roots(wiring: Wiring, files: Sequence[Path]) -> Any:
-    from enginectl.input.loading import load_roots
-    from enginectl.input.roots import NO_ROOTS, ManifestSources
+    from enginectl.input.roots import NO_ROOTS, ManifestSources, load_roots
 
     return load_roots(wiring, ManifestSources(files)) if files else NO_ROOTS
