@@ -10,16 +10,7 @@ from resources.admission.graph_provider_rules import DISAGGREGATED_SETS
 from resources.admission.graph_rules import quote, service_field, service_path
 from resources.base import names
 from resources.base.fields import mapping, mappings
-from resources.base.labels import (
-    ADAPTER_REPLICAS,
-    GRAPH_SCHEDULER,
-    OTHER_VERSION,
-    POD_FORM,
-    SPREAD,
-    VLLM_EXECUTORS,
-    WORKER_SUFFIX,
-    WRITTEN_AS,
-)
+from resources.base.labels import GRAPH_SCHEDULER, OTHER_VERSION, POD_FORM, SPREAD, VLLM_EXECUTORS, WORKER_SUFFIX, WRITTEN_AS
 from resources.dynamo.backends.executor import BACKEND, ORIGIN
 from resources.dynamo.backends.parallelism import mismatch
 from resources.dynamo.model.form import PROVIDER
@@ -54,7 +45,7 @@ KEYS: Final = frozenset(
     (
         *(ENABLE_GROVE, KAI_QUEUE, ENABLE_METRICS, STRATEGY, DISCOVERY_OFF, POD_FORM, SPREAD, PROVIDER, ALPHA_ONLY, OTHER_VERSION),
         *(BACKEND, ORIGIN, VLLM_EXECUTORS, WORKER_SUFFIX, VOLCANO_QUEUE, UPDATE_STRATEGY, DISAGGREGATED_SETS, GRAPH_SCHEDULER),
-        *(WRITTEN_AS, ADAPTER_REPLICAS),
+        WRITTEN_AS,
     )
 )
 """The annotations that are read from graphs alone."""

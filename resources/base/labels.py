@@ -86,9 +86,6 @@ VLLM_EXECUTORS = f"{ENGINE_PREFIX}vllm-executors"
 WRITTEN_AS = f"{ENGINE_PREFIX}written-as"
 """The annotation of a graph that records the version in which it was first written, where its pods depend on it: `v1alpha1`
 (`resources.dynamo.model.runtime`)."""
-ADAPTER_REPLICAS = f"{ENGINE_PREFIX}adapter-replicas"
-"""The annotation of a manifest of a graph with the replicas that scaling adapters in the same files ask for: `decode=4,prefill=2`. It is
-not written to the cluster (`resources.dynamo.objects.asked_replicas`)."""
 WORKER_SUFFIX = f"{ENGINE_PREFIX}worker-suffix"
 """The annotation of a graph whose workers of one generation do not talk to those of another during an update: `enabled`
 (`resources.dynamo.model.generation`)."""

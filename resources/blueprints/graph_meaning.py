@@ -38,7 +38,6 @@ from resources.blueprints.replacement_trials import alarms
 from resources.dynamo.graph_scheduler import recorded_scheduler
 from resources.dynamo.model.form import PodForm, form_of, is_new, with_form
 from resources.dynamo.model.graph import VERSIONS, InferenceGraph, is_beta_as_written
-from resources.dynamo.objects.asked_replicas import written_annotations
 from resources.dynamo.objects.labels import as_running
 from resources.dynamo.objects.obsolete_components import is_kept_for_pods, removal
 from resources.dynamo.orchestrator import is_decided, recorded_orchestrator
@@ -301,7 +300,7 @@ def _root(observed: Observed, body: Body, status: Body | None, records: Mapping[
         own = {**frame, "metadata": {**metadata, **({"annotations": records} if records else {})}}
         return Want(root.id, "managed", body=own, policy=KNOWN, status=status)
     proposed = proposal.get("metadata") or {}
-    proposed = {**proposed, "annotations": {**written_annotations(proposed.get("annotations") or {}), **records}}
+    proposed = {**proposed, "annotations": {**(proposed.get("annotations") or {}), **records}}
     given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
     finalizers = {} if root.uid else {"finalizers": list(KNOWN.finalizers)}
     manifest = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": body["spec"]}

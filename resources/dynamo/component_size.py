@@ -9,7 +9,6 @@ from engine.paths import get
 from resources.base import kinds, names
 from resources.base.fields import count, mapping
 from resources.dynamo.model.graph import Orchestrator
-from resources.dynamo.objects.asked_replicas import asked_replicas
 from resources.dynamo.objects.instance_limit import MOST_INSTANCES
 from resources.dynamo.objects.pod_template import COMPONENT, INSTANCE
 from resources.dynamo.orchestrator import recorded_orchestrator
@@ -62,7 +61,7 @@ def _services_of(observed: Observed) -> Iterator[WrittenService]:
         live.labels.get(COMPONENT, ""): count(get(live.body, ("spec", "replicas"), 0))
         for live in observed.slice(ONLY).of(kinds.SCALING_ADAPTER.name)
     }
-    return services(_body(observed), {**scaled, **asked_replicas(observed)})
+    return services(_body(observed), scaled)
 
 
 def _body(observed: Observed) -> Mapping[str, Any]:

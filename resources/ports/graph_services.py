@@ -49,17 +49,6 @@ def services(graph: Body, scaled: Mapping[str, int] = NOT_SCALED) -> Iterator[Wr
         yield WrittenService(name, scaled.get(name, 1 if replicas is None else count(replicas)), count(unquoted(nodes)))
 
 
-def adapted(graph: Body) -> Mapping[str, bool]:
-    """The services of a graph, and whether each asks for a scaling adapter."""
-    return {name: _is_adapted(fields.get("scalingAdapter"), graph) for name, fields in _entries(mapping(graph.get("spec")))}
-
-
-def _is_adapted(adapter: Any, graph: Body) -> bool:
-    """Whether this asks for an adapter: in v1beta1 it is enough that it is there."""
-    is_beta = str(graph.get("apiVersion")).endswith("/v1beta1")
-    return adapter is not None if is_beta else bool(mapping(adapter).get("enabled"))
-
-
 def _entries(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The names and fields of services."""
     yield from ((name, mapping(fields)) for name, fields in mapping(spec.get("services")).items())

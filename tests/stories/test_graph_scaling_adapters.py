@@ -9,8 +9,6 @@ from engine.operation import Scale
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from resources.base.labels import POD_FORM
-from resources.dynamo.model.form import PodForm
-from resources.dynamo.objects.asked_replicas import with_asked_replicas
 from resources.dynamo.versions.api_versions import ALPHA
 from resources.dynamo.versions.converted import as_version
 from tests.resources.dynamo.versions.beta_graphs import beta, component
@@ -155,7 +153,13 @@ async def test_an_older_graph_is_told_what_new_ones_have() -> None:
 
 async def test_an_adapter_that_somebody_applied_counts_and_stays_as_it_is() -> None:
     async with stage() as cluster:
-        await put(cluster, ADAPTER, own_adapter(3))
+        own = {
+            "apiVersion": "nvidia.com/v1alpha1",
+            "kind": ADAPTER.name,
+            "metadata": {"name": "chat-decode", "namespace": "default"},
+            "spec": {"replicas": 3, "dgdRef": {"name": "chat", "serviceName": "decode"}},
+        }
+        await put(cluster, ADAPTER, own)
 
         report = await cluster.sync(manifests=[made("grove")])
 
@@ -163,40 +167,6 @@ async def test_an_adapter_that_somebody_applied_counts_and_stays_as_it_is() -> N
         assert pods(cluster) == {"decode": 6, "prefill": 2}
         assert "ownerReferences" not in cluster.there(ADAPTER)["chat-decode"]["metadata"]
         assert "chat-decode is not the graph's own" in notes(report)
-
-
-@pytest.mark.parametrize("path", PATHS)
-async def test_the_number_of_an_adapter_in_files_counts_also_without_grove(path: str) -> None:
-    async with stage(addons=ADDONS[path]) as cluster:
-        for number in (3, 1):
-            assert (await cluster.sync(manifests=[with_asked_replicas(made(path), [("decode", number)])])).ending is Ending.DONE
-            assert pods(cluster) == {"decode": 2 * number, "prefill": 2}
-            assert cluster.there(ADAPTER)["chat-decode"]["spec"]["replicas"] == number
-            assert (await cluster.sync(manifests=[made(path)])).results == ()
-
-
-async def test_where_the_number_of_a_file_cannot_be_kept_it_is_blocked_with_what_to_do() -> None:
-    async def blocked(cluster: Stage, **annotations: str) -> tuple[Ending, str]:
-        report = await cluster.sync(manifests=[with_asked_replicas(made("grove", annotations=annotations), [("decode", 3)])])
-        assert targets(cluster, "grove")["chat-0-decode"] == 2
-        waits = [wait for plan in report.last_pass.planned.plans for wait in plan.deferred if wait.id.kind == ADAPTER.name]
-        return report.ending, "; ".join(f"{wait.why}: {wait.to_do}" for wait in waits)
-
-    async with stage() as cluster:
-        assert await blocked(cluster, **OLDER) == (
-            Ending.STUCK,
-            "decode has no adapter: its graph is older than these: "
-            f'Ask for it by the annotation {POD_FORM}: "{PodForm.CURRENT}" on the graph.',
-        )
-    async with stage() as cluster:
-        await put(cluster, ADAPTER, own_adapter(2))
-        ending, text = await blocked(cluster)
-        assert ending is Ending.STUCK and "`kubectl scale dgdsa/chat-decode -n default --replicas=3`" in text
-    async with stage() as cluster:
-        await cluster.kubectl.delete(kinds.CRD, "", CRD_NAME)
-        await cluster.clock.advance(5)
-        ending, text = await blocked(cluster)
-        assert ending is Ending.STUCK and text == f"the cluster does not serve {ADAPTER.name}: Apply `engine manifests crds`."
 
 
 async def test_a_second_adapter_of_a_service_is_said_to_have_no_effect() -> None:
@@ -319,17 +289,6 @@ async def serve_only_newer(cluster: Stage) -> None:
 async def put(cluster: Stage, kind: Kind, body: dict[str, Any]) -> None:
     """`kubectl apply` of an object that is no root."""
     await cluster.kubectl.patch(kind, "default", body["metadata"]["name"], body, how="apply", force=True)
-
-
-def own_adapter(replicas: int) -> dict[str, Any]:
-    """An adapter that a user applies."""
-    spec = {"replicas": replicas, "dgdRef": {"name": "chat", "serviceName": "decode"}}
-    return {
-        "apiVersion": ADAPTER.api_version,
-        "kind": ADAPTER.name,
-        "metadata": {"name": "chat-decode", "namespace": "default"},
-        "spec": spec,
-    }
 
 
 def autoscaler(name: str, wanted: int) -> dict[str, Any]:

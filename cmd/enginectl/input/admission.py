@@ -145,10 +145,6 @@ async def admit_against(
     if not roots.bodies:
         return AdmittedRoots(roots)
     references = await (_roots_of_base(wiring, provider, selection) if is_base else list_references(wiring, provider, against, selection))
-    if roots.stands_in:
-        from enginectl.input.adapters import with_stored_specs
-
-        roots = with_stored_specs(roots, references)
     recorded = await recorded_sets(wiring, roots, references, provider, selection)
     judged = _judged(wiring, roots, references, recorded)
     asks = against == LIVE and wiring.validation is not FieldValidation.IGNORE

@@ -63,8 +63,6 @@ def pruning(wiring: Wiring, options: PruneOptions, roots: Roots, base: Roots | N
     """The roots, and what finds those that are to be removed; without --prune the roots as they are. See `members_and_removals`."""
     if not options.prune:
         return roots, None
-    if roots.stands_in:
-        raise UsageError("--prune needs the graphs of scaling adapters in the files: they would seem to have left these")
     from enginectl.input.applysets import members_and_removals
 
     return members_and_removals(wiring, options.applyset, roots, base, allow_empty=options.allow_empty)

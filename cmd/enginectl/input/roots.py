@@ -122,11 +122,21 @@ def likeness(written: str, known: str) -> float:
     return ratio if ratio >= SIMILARITY else 0.0
 
 
-def is_adapter(manifest: Manifest) -> bool:
-    """Whether a manifest is a scaling adapter that a user has written; one that was read from a cluster is the graph's own."""
-    metadata = manifest.body.get("metadata")
-    is_read = isinstance(metadata, Mapping) and (metadata.get("uid") or metadata.get("ownerReferences"))
-    return manifest.group_kind == (SCALING_ADAPTER.group, SCALING_ADAPTER.name) and not is_read
+def adapter_fault(manifest: Manifest) -> str:
+    """Why a scaling adapter that a user has written is not applied; empty for other kinds, and for one that was read from a cluster, which
+    is the graph's own."""
+    body = manifest.body
+    metadata = body.get("metadata")
+    if manifest.group_kind != (SCALING_ADAPTER.group, SCALING_ADAPTER.name) or not isinstance(metadata, Mapping):
+        return ""
+    if metadata.get("uid") or metadata.get("ownerReferences"):
+        return ""
+    name = printable(str(metadata.get("name") or "NAME"))
+    return (
+        f"{SCALING_ADAPTER.name} {name} is not taken from files, which would undo on every sync what an autoscaler has set: "
+        "the engine makes it for a service with scalingAdapter; put the first number into replicas of the service, scale it later by "
+        f"`kubectl scale dgdsa/{name} --replicas=N`, and remove it from the files"
+    )
 
 
 Check = Callable[[Kind, Body, Memo], Sequence[Issue]]
@@ -147,13 +157,6 @@ class Roots(Struct, frozen=True, eq=False):
     """Namespaces to read besides those of the roots."""
     memo: Memo = field(default_factory=Memo)
     """What has been read from the roots: admission and the first pass need not read it again."""
-    asking: tuple[Any, ...] = ()
-    """The scaling adapters in the files (`enginectl.input.adapters`)."""
-
-    @property
-    def stands_in(self) -> bool:
-        """Whether there is a graph that only its scaling adapters name."""
-        return bool(self.asking) and any("spec" not in body for body in self.bodies)
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -203,20 +206,19 @@ def load_roots(wiring: Wiring, sources: ManifestSources, *, against: str = LIVE,
         remote=sources.remote,
         faults=unread,
     )
-    manifests: list[Manifest] = []
-    adapters: list[Manifest] = []
-    for manifest in read:
-        (adapters if is_adapter(manifest) else manifests).append(manifest)
-    namespace = options.namespace or (default_namespace(wiring) if against == LIVE and (manifests or adapters) else DEFAULT_NAMESPACE)
+    manifests = list(read)
+    namespace = options.namespace or (default_namespace(wiring) if against == LIVE and manifests else DEFAULT_NAMESPACE)
     further = partial(further_faults, wiring=wiring, is_creation=against == EMPTY)
-    forced = bool(options.namespace)
-    if adapters:
-        from enginectl.input.adapters import read_adapters, with_adapters  # Few files have any.
-
-        asked = read_adapters(adapters, namespace=namespace, forced=forced, faults=unread)
-    roots = select_roots(manifests, ROOTS, manifest_faults, further, namespace=namespace, forced=forced, unread=unread)
-    if adapters:
-        roots = with_adapters(roots, asked, is_complete=against == EMPTY)
+    roots = select_roots(
+        manifests,
+        ROOTS,
+        manifest_faults,
+        further,
+        namespace=namespace,
+        forced=bool(options.namespace),
+        refused=adapter_fault,
+        unread=unread,
+    )
     for note in roots.notes:
         terminal.note(note)
     if sources.paths and not roots.bodies and not allow_empty:
@@ -263,12 +265,13 @@ def select_roots(
     *,
     namespace: str,
     forced: bool = False,
+    refused: Callable[[Manifest], str] = lambda manifest: "",
     unread: Sequence[str] = (),
 ) -> Roots:
     """The manifests of these kinds. One without a namespace gets `namespace`, if its kind is namespaced; `forced` allows no other.
 
-    Raises `InputError` with a line for every fault; then with those that `further` finds in the same manifests, too. `unread`: what else is
-    wrong with the files.
+    Raises `InputError` with a line for every fault; then with those that `further` finds in the same manifests, too. `refused`: why a
+    manifest of another kind is a fault, and not ignored; empty if it is ignored. `unread`: what is wrong with files that are no manifests.
     """
     handled = {(kind.group, kind.name): kind for kind in kinds}
     *others, last = (f"{kind.name}s" for kind in kinds)
@@ -289,6 +292,8 @@ def select_roots(
                 of_root = blueprint_memo(memo, id_of(manifest.group_kind, body))
                 results.append(_Checked(manifest, kind, body, of_root, tuple(check(kind, body, of_root))))
         elif fault := unknown_kind(*manifest.group_kind, manifest.body["apiVersion"]):
+            results.append(f"{manifest.place('kind')}: {fault}")
+        elif fault := refused(manifest):
             results.append(f"{manifest.place('kind')}: {fault}")
         else:
             notes.append(f"{manifest.place()}: {clipped(str(manifest.body['kind']), 80)} is ignored: the engine takes {taken} only")
