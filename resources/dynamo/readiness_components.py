@@ -102,6 +102,8 @@ def _deployment_detail(service: GraphService, id: ResourceId, live: Live | None,
     for field, word in (("updatedReplicas", "updated"), ("availableReplicas", "available")):
         if (number := count(status.get(field))) < desired:
             return f"{subject}: desired={desired}, {word}={number}"
+    if (outdated := count(status.get("replicas")) - count(status.get("updatedReplicas"))) > 0:
+        return f"{subject}: desired={desired}, outdated={outdated}"
     return _unavailable(subject, live, status)
 
 

@@ -106,3 +106,18 @@ async def test_a_deployment_that_somebody_has_paused_is_named_with_how_to_go_on(
 
         await cluster.kubectl.patch(kinds.DEPLOYMENT, "default", DEPLOYMENT.name, {"spec": {"paused": None}})
         assert (await cluster.sync()).ending is Ending.DONE
+
+
+async def test_a_rollout_whose_new_pod_has_no_node_is_neither_settled_nor_done() -> None:
+    async with stage(grove=False) as cluster:
+        assert (await cluster.sync(manifests=[graph(Frontend=frontend(1))])).ending is Ending.DONE
+        giant = graph(Frontend={**frontend(1), "resources": {"requests": {"cpu": "900"}}})
+        seen = await preview_with(cluster, giant)
+
+        report = await cluster.sync(manifests=[giant], patience=60.0)
+
+        assert seen.report.forecast is not None and seen.report.forecast.end_of(GRAPH) is End.STUCK
+        assert report.ending is Ending.TIMED_OUT
+        state = cluster.there(kinds.DYNAMO_GRAPH)[GRAPH.name]["status"]["state"]
+        assert state == "pending"
+        assert (await cluster.sync(manifests=[graph(Frontend=frontend(1))])).ending is Ending.DONE

@@ -109,6 +109,7 @@ def test_a_deployment_is_ready_when_all_pods_are_updated_and_available() -> None
     [
         ({"updatedReplicas": 1}, "desired=2, updated=1"),
         ({"availableReplicas": 1}, "desired=2, available=1"),
+        ({"replicas": 3}, "desired=2, outdated=1"),
         ({"available": "Unknown"}, "condition Available is not True"),
     ],
 )
