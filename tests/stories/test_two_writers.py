@@ -14,6 +14,7 @@ from engine.runtime.sync_report import Ending, SyncReport
 from resources.base import kinds
 from resources.ports.configuration import Configuration
 from tests.builders import clique, group, podcliqueset
+from tests.stories.pods import images, is_ready, running
 from tests.stories.process import Killed, Process
 from tests.stories.stage import Stage, stage
 
@@ -206,3 +207,61 @@ async def test_a_loop_that_takes_the_lease_while_a_sync_waits_writes_and_the_syn
         assert waiting.report is not None and waiting.report.ending is Ending.DONE
         assert leader not in ("", waiting.lease.identity)
         assert waiting.process.count == written
+
+
+EDITED = podcliqueset("fine", clique("worker", 2, pod_spec=running(2)), replicas=2)
+
+
+async def test_a_sync_beside_a_loop_that_leads_names_it_or_waits_and_the_next_loop_repeats_nothing() -> None:
+    async with stage() as cluster, anyio.create_task_group() as tasks:
+        async with cluster.running() as leader:
+            await cluster.apply(FINE)
+            await cluster.until(lambda: count_of_ready(cluster) == 4)
+            hurried = Sync(cluster, manifests=[EDITED], lock_timeout=0.0)
+            async with beside(hurried):
+                await cluster.until(lambda: hurried.has_ended)
+            assert isinstance(hurried.error, LeaseTaken)
+            assert f"is held by {holder_in(cluster)}" in str(hurried.error)
+            waiting = Sync(cluster, manifests=[EDITED])
+            tasks.start_soon(waiting.run)
+            await cluster.clock.advance(5)
+            assert (hurried.process.count, waiting.process.count, waiting.has_ended) == (0, 0, False)
+        await cluster.until(lambda: waiting.has_ended)
+        async with cluster.running() as follower:
+            await cluster.settle()
+
+        assert waiting.report is not None and waiting.report.ending is Ending.DONE
+        assert waiting.others_held == []
+        assert {verb for verb in follower.writes if not verb.endswith("status")} == set()
+        assert images(cluster.there(kinds.POD).values()) == {"example/worker:2"}
+        assert set((leader.created + waiting.process.created + follower.created).values()) == {1}
+
+
+@pytest.mark.parametrize("after", [1, 4, 9])
+@pytest.mark.parametrize("first", ["sync", "loop"])
+async def test_what_a_killed_sync_or_loop_leaves_is_finished_by_the_other_and_nothing_is_made_twice(first: str, after: int) -> None:
+    async with stage() as cluster:
+        await cluster.apply(FINE)
+        killed = cluster.start()
+        killed.dies_after = after
+        with suppress(Killed, ExceptionGroup):
+            if first == "sync":
+                await cluster.sync(killed)
+            else:
+                async with cluster.running(killed):
+                    await cluster.until(lambda: killed.dead)
+                    await cluster.clock.advance(1)
+        assert killed.dead and holder_in(cluster)
+
+        if first == "sync":
+            async with cluster.running() as other:
+                await cluster.until(lambda: count_of_ready(cluster) == 4)
+        else:
+            other = cluster.process
+            assert (await cluster.sync()).ending is Ending.DONE
+        assert set((killed.created + other.created).values()) == {1}
+
+
+def count_of_ready(cluster: Stage) -> int:
+    """How many pods are ready."""
+    return sum(map(is_ready, cluster.there(kinds.POD).values()))
