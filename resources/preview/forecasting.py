@@ -217,14 +217,15 @@ def creates_components(first: FirstPass, forecast: Forecast | None) -> bool:
 
 def needs_room(first: FirstPass, forecast: Forecast) -> bool:
     """Whether it depends on the room on nodes: it creates pods, or others could not be scheduled and it deletes some, or that is new."""
-    if any(_more_of_components(existing(first.world), forecast.objects or {})):
+    world, after = restricted(first).world, forecast.objects or {}
+    if any(_more_of_components(existing(world), after)):
         return True
     verbs = {operation.verb for operation in forecast.operations() if operation.id.kind == kinds.POD.name}
     if Verb.CREATE in verbs or Assumption.FAILURES_STAY not in forecast.assumptions:
         return Verb.CREATE in verbs
-    pods = (live for live in (forecast.objects or {}).values() if live.id.kind == kinds.POD.name)
-    if Verb.DELETE in verbs or _vacated(list(existing(first.world)), forecast.objects or {}):
+    if Verb.DELETE in verbs or _vacated(list(existing(world)), after):
         return True
+    pods = (live for live in after.values() if live.id.kind == kinds.POD.name)
     return any(is_refused_just_now(facts_of(live), forecast.began) for live in pods)
 
 

@@ -257,8 +257,8 @@ async def test_what_a_killed_sync_or_loop_leaves_is_finished_by_the_other_and_no
             async with cluster.running() as other:
                 await cluster.until(lambda: count_of_ready(cluster) == 4)
         else:
-            other = cluster.process
             assert (await cluster.sync()).ending is Ending.DONE
+            other = cluster.process
         assert set((killed.created + other.created).values()) == {1}
 
 

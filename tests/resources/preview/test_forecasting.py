@@ -5,20 +5,25 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from engine.forecast.cluster_model import Assumption
+from engine.forecast.simulation import existing
 from engine.guard import Limits
 from engine.intent import Intent
 from engine.memo import Memo
-from engine.observed import World
+from engine.observed import Live, World, live
 from engine.proposal import propose
 from engine.tick import plan_all
+from engine.world import assemble
 from providers.fabrics.nvidia.fabric import Nvidia
 from resources.base import kinds
+from resources.cluster_model.pods import is_component
 from resources.preview.facts import FirstPass
 from resources.preview.forecasting import Needs, forecast_of, needs
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, podcliqueset
 from tests.laws.toy import CONFIGURATION, START
 from tests.mnnvl.sets import auto
+from tests.stories.graphs import graph, service
 
 SELECTIVE = {"nodeSelector": {"zone": "a"}, "containers": [{"name": "main", "image": "nginx:1"}]}
 
@@ -84,6 +89,28 @@ def test_what_creates_no_pod_needs_no_room(replicas: int) -> None:
     world = world_after(first_pass(World(()), demo(2)))
 
     assert foreseen(first_pass(world, demo(replicas))).room is None
+
+
+def test_components_in_namespaces_in_which_nothing_happens_need_no_room() -> None:
+    beside = graph("chat", {"nvidia.com/enable-grove": "false"}, Frontend=service(1, componentType="frontend"))
+    beside["metadata"]["namespace"] = "other"
+    settled = [each for body in (demo(1), beside) for each in existing(world_after(first_pass(World(()), body)))]
+    lives = [refused(each) if each.id.kind == kinds.POD.name else each for each in settled]
+    roots = [each for each in lives if each.id.kind in (kinds.PODCLIQUESET.name, kinds.DYNAMO_GRAPH.name)]
+    first = first_pass(assemble(BLUEPRINTS, roots, [each for each in lives if each not in roots], {}))
+    forecast = forecast_of(first)
+
+    assert any(is_component(each.id) for each in lives)
+    assert forecast is not None and Assumption.FAILURES_STAY in forecast.assumptions
+    assert needs(first, forecast).room is None
+
+
+def refused(pod: Live) -> Live:
+    """The pod, for which the scheduler has had no node for long."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    spec = {key: value for key, value in pod.body["spec"].items() if key != "nodeName"}
+    metadata = {**pod.body["metadata"], "uid": "not-of-a-forecast"}
+    return live({**pod.body, "metadata": metadata, "spec": spec, "status": {"phase": "Pending", "conditions": [condition]}})
 
 
 def test_nodes_of_a_fabric_matter_only_if_a_set_requests_domains_of_it() -> None:
