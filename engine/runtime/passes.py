@@ -1,6 +1,6 @@
 """Passes: observe and plan. `execution` carries them out; `sync` and `run` differ only in when the next begins."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Generic, TypeVar
@@ -28,6 +28,7 @@ from engine.runtime.garbage_collection import tune_gc, without_collections
 from engine.runtime.logs import Log
 from engine.runtime.memory import Memory, sizes_of_planned
 from engine.runtime.provider import TRANSIENT, Observation, Provider, Scope
+from engine.runtime.steps import is_edited
 from engine.runtime.verdicts import Verdicts
 from engine.tick import Plans, last_plan, plan_all
 from engine.world import assemble, with_foreign
@@ -171,6 +172,7 @@ async def _observe_and_plan(
         compute = partial(_first_plan, plan) if makes_much else plan
         if again or urgent is None or not memory.portions.plans_large:
             return await in_thread(compute, count)
+        memory.steps.is_preempted = _has_edited(previous, world, memory.portions.held)
         return await _interrupted_by(urgent, memory.steps, partial(in_thread, partial(_begun, memory.steps, compute), count))
 
     async def in_thread(compute: Callable[[], T], objects: int) -> T:
@@ -203,7 +205,10 @@ async def _observe_and_plan(
 
 
 async def _interrupted_by(urgent: Callable[[], Awaitable[None]], steps: Steps, work: Callable[[], Awaitable[T]]) -> T:
-    """The result of the work. Raises `Preempted` once `urgent` has returned, but not before there are `ATTEMPT` results."""
+    """The result of the work. Raises `Preempted` once `urgent` has returned, but not before there are `ATTEMPT` results.
+
+    `steps` may say so from the beginning.
+    """
 
     def interrupt() -> None:
         steps.is_preempted = True
@@ -214,6 +219,13 @@ async def _interrupted_by(urgent: Callable[[], Awaitable[None]], steps: Steps, w
     finally:
         steps.is_preempted = False
     return result
+
+
+def _has_edited(before: World | None, now: World, roots: Iterable[ResourceId]) -> bool:
+    """Whether one of these roots has been created, edited or deleted between two observations."""
+    old, new = by_root(before.roots if before is not None else ()), by_root(now.roots)
+    pairs = ((old.get(root), new.get(root)) for root in roots)
+    return any(was is None or (each is not None and is_edited(was.root, each.root)) for was, each in pairs)
 
 
 def _begun(steps: Steps, compute: Callable[[], T]) -> T:

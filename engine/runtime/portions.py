@@ -65,6 +65,11 @@ class Portions:
         self._waiting = dict.fromkeys((*queue, *held))
 
     @property
+    def held(self) -> Set[ResourceId]:
+        """Those of them that are not large."""
+        return self._held
+
+    @property
     def has_backlog(self) -> bool:
         """Whether roots that are not large wait."""
         return bool(self._held)

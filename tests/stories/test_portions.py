@@ -229,3 +229,18 @@ async def test_the_planning_of_a_large_set_is_interrupted_by_the_creation_of_ano
             await cluster.until(lambda: available(cluster) == {"large": REPLICAS, "small": 1})
 
     assert next(each for each in process.created if each.startswith("Pod ")).startswith("Pod small")
+
+
+async def test_the_planning_of_a_large_set_is_interrupted_for_another_that_came_before_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runtime.passes.ATTEMPT", REPLICAS)
+
+    async with stage() as cluster, cluster.running() as process:
+        await cluster.clock.advance(2.0)
+        for name, replicas in (("large", REPLICAS), ("first", 1)):
+            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=replicas))
+        await cluster.until(lambda: pods(cluster)["first"] == 1)
+        await cluster.apply(podcliqueset("second", clique("w", 1)))
+        await cluster.until(lambda: available(cluster) == {"large": REPLICAS, "first": 1, "second": 1})
+
+    created = [name for each in process.created if (name := each.removeprefix("Pod ")) != each]
+    assert [name.partition("-")[0] for name in created][:3] == ["first", "second", "large"]
