@@ -53,7 +53,8 @@ class Backoff:
         idle: bool = False,
         shortest: float = SHORTEST_PAUSE,
     ) -> float:
-        """Seconds until the next pass, at least as many as this pass took: less when something is due or time changes a plan.
+        """Seconds until the next pass, less when something is due or time changes a plan; at least as many as this pass took, unless it had
+        no room for roots that wait.
 
         `changed`: whether the pass observed or made a change; `idle`: whether it had nothing to do; `shortest`: the shortest pause.
         """

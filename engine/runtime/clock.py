@@ -10,7 +10,6 @@ import anyio
 import anyio.lowlevel
 
 from engine.errors import TimedOut
-from engine.memo import Preempted
 
 
 class Clock(Protocol):
@@ -70,7 +69,7 @@ T = TypeVar("T")
 @asynccontextmanager
 async def calling_when(happens: Callable[[], Awaitable[object]], act: Callable[[], None]) -> AsyncIterator[None]:
     """Call `act` if `happens` returns while the block runs. Errors of the block are raised as they are."""
-    failure: Exception | Preempted | None = None
+    failure: Exception | None = None
 
     async def wait() -> None:
         await happens()
@@ -80,7 +79,7 @@ async def calling_when(happens: Callable[[], Awaitable[object]], act: Callable[[
         tasks.start_soon(wait)
         try:
             yield
-        except (Exception, Preempted) as error:
+        except Exception as error:
             failure = error  # Raised outside the task group, which would wrap it.
         tasks.cancel_scope.cancel()
     if failure is not None:

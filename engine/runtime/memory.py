@@ -173,7 +173,7 @@ def sizes_of_planned(
 def _planned_anew(memory: Memory, roots: Revised[Observed], now: datetime) -> set[ResourceId]:
     """The roots of which something has changed since the last pass, or whose plans do not hold any more."""
     before = by_root(memory.world.roots if memory.world is not None else ())
-    return {*differences(before, roots), *due(memory.memo, now, memory.carried), *memory.portions.interrupted}.difference(memory.carried)
+    return {*differences(before, roots), *due(memory.memo, now, memory.carried), *memory.portions.begun}.difference(memory.carried)
 
 
 def _computed(memory: Memory, blueprint: Blueprint[C], observed: Observed, configuration: C) -> int:

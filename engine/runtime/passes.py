@@ -1,6 +1,6 @@
 """Passes: observe and plan. `execution` carries them out; `sync` and `run` differ only in when the next begins."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Generic, TypeVar
@@ -39,9 +39,7 @@ T = TypeVar("T")
 MANY_OBJECTS = 2000
 """With more objects than these to plan anew plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
 ATTEMPT = 1000
-"""Results that a pass over a large root computes at least before it is interrupted: a tenth of a second."""
-INTERRUPTIONS = 3
-"""How often a pass is interrupted at most."""
+"""Results that a pass over a large root computes at least before it is interrupted: that takes a tenth of a second."""
 ROUNDS = 2
 """How often a preview asks for verdicts: what has to be accepted before it is created may be created with objects to be tried."""
 
@@ -124,16 +122,16 @@ async def observe_and_plan(
     When `urgent` returns while a large root is planned (`Portions`), the pass begins again without it; its planning goes on in a later one.
     Raises `Unauthorized`, `Unreachable` when nothing can be listed, and transient errors of reading a foreign object.
     """
-    result = None
-    for _ in range(INTERRUPTIONS if urgent is not None else 0):
+    began, result = engine.clock.monotonic(), None
+    while result is None:
+        lost = engine.clock.monotonic() - began
         try:
             result = await _observe_and_plan(engine, memory, intent, urgent)
-            break
         except Preempted:
             memory.portions.interrupt()
-    result = result or await _observe_and_plan(engine, memory, intent)
+    memory.portions.end()
     memory.completed = memory.world
-    return result
+    return replace(result, took=result.took + lost)
 
 
 async def _observe_and_plan(
@@ -170,9 +168,13 @@ async def _observe_and_plan(
         plan = partial(_plan, engine, memory, observation, world, intent, now, previous)
         makes_much = count > MANY_OBJECTS and (previous is None or not memory.not_looked_up <= waiting)
         compute = partial(_first_plan, plan) if makes_much else plan
-        if again or urgent is None or not memory.portions.plans_large:
+        if again:
             return await in_thread(compute, count)
-        memory.steps.is_preempted = _has_edited(previous, world, memory.portions.held)
+        held = memory.portions.held
+        memory.portions.awaited = (memory.portions.awaited | _edited(previous, world, held)) & held
+        if urgent is None or not memory.portions.may_be_interrupted:
+            return await in_thread(compute, count)
+        memory.steps.is_preempted = bool(memory.portions.awaited)
         return await _interrupted_by(urgent, memory.steps, partial(in_thread, partial(_begun, memory.steps, compute), count))
 
     async def in_thread(compute: Callable[[], T], objects: int) -> T:
@@ -204,10 +206,10 @@ async def _observe_and_plan(
     return replace(result, took=engine.clock.monotonic() - began - asking, observing=observed_at - began)
 
 
-async def _interrupted_by(urgent: Callable[[], Awaitable[None]], steps: Steps, work: Callable[[], Awaitable[T]]) -> T:
-    """The result of the work. Raises `Preempted` once `urgent` has returned, but not before there are `ATTEMPT` results.
+async def _interrupted_by(urgent: Callable[[], Awaitable[None]], steps: Steps, work: Callable[[], Awaitable[T | None]]) -> T:
+    """The result of the work. Raises `Preempted` if it is None: it was interrupted, once `urgent` had returned, after `ATTEMPT` results.
 
-    `steps` may say so from the beginning.
+    `steps` may be interrupted from the beginning.
     """
 
     def interrupt() -> None:
@@ -218,20 +220,28 @@ async def _interrupted_by(urgent: Callable[[], Awaitable[None]], steps: Steps, w
             result = await work()
     finally:
         steps.is_preempted = False
+    if result is None:
+        raise Preempted
     return result
 
 
-def _has_edited(before: World | None, now: World, roots: Iterable[ResourceId]) -> bool:
-    """Whether one of these roots has been created, edited or deleted between two observations."""
+def _edited(before: World | None, now: World, roots: Collection[ResourceId]) -> frozenset[ResourceId]:
+    """Those of these roots that have been created, edited or deleted between two observations."""
     old, new = by_root(before.roots if before is not None else ()), by_root(now.roots)
-    pairs = ((old.get(root), new.get(root)) for root in roots)
-    return any(was is None or (each is not None and is_edited(was.root, each.root)) for was, each in pairs)
+    pairs = ((old.get(root), each) for root in roots if (each := new.get(root)) is not None)
+    return frozenset(each.root.id for was, each in pairs if was is None or is_edited(was.root, each.root))
 
 
-def _begun(steps: Steps, compute: Callable[[], T]) -> T:
-    """The result of a computation that may be interrupted. It begins here: others may have been computed before it had its turn."""
+def _begun(steps: Steps, compute: Callable[[], T]) -> T | None:
+    """The result of a computation; None if it was interrupted. It begins here: others may have been computed before it had its turn.
+
+    What interrupts it is caught here: outside of the thread its traceback would keep all that it was about to make.
+    """
     steps.begin(ATTEMPT)
-    return compute()
+    try:
+        return compute()
+    except Preempted:
+        return None
 
 
 def _first_plan(plan: Callable[[], Pass[C]]) -> Pass[C]:

@@ -15,23 +15,28 @@ MOST: Final = 4 * LARGE
 """Objects of roots that are not large from which on a pass plans no further one: they take it a second, and their plans little memory."""
 
 
+INTERRUPTIONS: Final = 10
+"""How often the planning of a large root is interrupted at most, until it ends."""
+
+
 class Portions:
     """Roots with more than `large` objects (default: there are none) are planned one in a pass, which has waited longest.
 
     They wait until the pause after the last one is over, and let a pass with small ones go first; with a large one it plans no other. Of
     small ones a pass plans the one that has waited longest, then those of each namespace in turn, small ones first, as long as they have
-    no more than `most` objects together. Times
-    are of a monotonic clock.
+    no more than `most` objects together. Times are of a monotonic clock.
     """
 
     def __init__(self, large: float = math.inf, most: float = math.inf) -> None:
         self._large, self._most = large, most
         self._waiting: dict[ResourceId, None] = {}
         """As they were put off."""
-        self.interrupted: Set[ResourceId] = frozenset()
-        """The roots that were to be planned anew when the pass was interrupted that is begun again now."""
-        self._begun: Set[ResourceId] = frozenset()
-        """Those of this pass."""
+        self.begun: Set[ResourceId] = frozenset()
+        """The roots that the pass is to plan anew, until it has ended: also those of one that was interrupted or has failed."""
+        self.awaited: Set[ResourceId] = frozenset()
+        """Those that wait and are not large, and that somebody has created or edited since they were planned."""
+        self._interruptions = Counter[ResourceId]()
+        """How often the planning of a large root was interrupted since it has ended."""
         self._planned: ResourceId | None = None
         """The large root that this pass plans."""
         self._gave_way = False
@@ -53,7 +58,7 @@ class Portions:
 
     def begin(self, sizes: Mapping[ResourceId, int], at: float) -> None:
         """Begin a pass at this time. `sizes`: the roots that are to be planned anew, and for how many objects each."""
-        self._begun, self.interrupted = frozenset(sizes), frozenset()
+        self.begun = frozenset(sizes)
         large = dict.fromkeys(root for root, size in sizes.items() if size > self._large)
         queue = [*(root for root in self._waiting if root in large), *(root for root in large if root not in self._waiting)]
         may_plan = bool(queue) and at >= self._not_before
@@ -79,12 +84,23 @@ class Portions:
         """Whether this pass plans a large root."""
         return self._planned is not None
 
+    @property
+    def may_be_interrupted(self) -> bool:
+        """Whether this pass plans a large root whose planning was not interrupted often."""
+        return self._planned is not None and self._interruptions[self._planned] < INTERRUPTIONS
+
     def interrupt(self) -> None:
         """Let this pass begin again because of something more urgent: the large root that it plans is the next one."""
-        self.interrupted = self._begun
         if self._planned is not None:
+            self._interruptions[self._planned] += 1
             self._waiting = {self._planned: None, **self._waiting}
             self._planned = None
+
+    def end(self) -> None:
+        """End a pass: what it was to plan is planned, or waits."""
+        self.begun = frozenset()
+        if self._planned is not None:
+            del self._interruptions[self._planned]
 
     def _beyond(self, sizes: Mapping[ResourceId, int]) -> Sequence[ResourceId]:
         """The roots of these sizes that this pass does not plan, the longest waiting first."""

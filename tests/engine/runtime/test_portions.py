@@ -1,7 +1,9 @@
 """Of the large roots that are to be planned anew, a pass plans the one that has waited longest."""
 
+import pytest
+
 from engine.ids import ResourceId
-from engine.runtime.portions import Portions
+from engine.runtime.portions import INTERRUPTIONS, Portions
 from resources.base import kinds
 
 SMALL, FIRST, SECOND, THIRD = (kinds.PODCLIQUESET.id("default", name) for name in ("a-small", "b-first", "c-second", "d-third"))
@@ -62,13 +64,34 @@ def test_an_interrupted_root_lets_small_ones_go_first_and_is_the_next_one() -> N
 
     assert waiting(portions, FIRST, SECOND) == [SECOND]
     portions.interrupt()
-    assert portions.interrupted == {FIRST, SECOND}
+    assert portions.begun == {FIRST, SECOND}
     assert waiting(portions, SMALL, FIRST, SECOND) == [FIRST, SECOND]
     assert not portions.plans_large
-    assert portions.interrupted == frozenset()
+    portions.end()
+    assert portions.begun == frozenset()
 
     assert waiting(portions, SMALL, FIRST, SECOND) == [SECOND, SMALL]
     assert portions.plans_large
+
+
+def test_a_root_that_was_interrupted_often_is_planned_to_its_end_whatever_is_more_urgent() -> None:
+    portions, interruptions = Portions(10), 0
+
+    for _ in range(100):
+        portions.begin({SMALL: 10, FIRST: 11}, 0.0)
+        if portions.may_be_interrupted:
+            portions.interrupt()
+            interruptions += 1
+        elif portions.plans_large:
+            break
+        portions.end()
+    else:
+        pytest.fail("It is never planned.")
+
+    assert interruptions == INTERRUPTIONS
+    portions.end()
+    assert waiting(portions, FIRST) == []
+    assert portions.may_be_interrupted
 
 
 def test_what_is_not_to_be_planned_any_more_does_not_wait() -> None:
