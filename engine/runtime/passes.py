@@ -175,7 +175,7 @@ async def _observe_and_plan(
         if urgent is None or not memory.portions.may_be_interrupted:
             return await in_thread(compute, count)
         memory.steps.is_preempted = bool(memory.portions.awaited)
-        return await _interrupted_by(urgent, memory.steps, partial(in_thread, partial(_begun, memory.steps, compute), count))
+        return await interrupted_by(urgent, memory.steps, partial(in_thread, partial(begun, memory.steps, compute), count))
 
     async def in_thread(compute: Callable[[], T], objects: int) -> T:
         """The result; computed in a thread if it is about many objects."""
@@ -206,7 +206,7 @@ async def _observe_and_plan(
     return replace(result, took=engine.clock.monotonic() - began - asking, observing=observed_at - began)
 
 
-async def _interrupted_by(urgent: Callable[[], Awaitable[None]], steps: Steps, work: Callable[[], Awaitable[T | None]]) -> T:
+async def interrupted_by(urgent: Callable[[], Awaitable[None]], steps: Steps, work: Callable[[], Awaitable[T | None]]) -> T:
     """The result of the work. Raises `Preempted` if it is None: it was interrupted, once `urgent` had returned, after `ATTEMPT` results.
 
     `steps` may be interrupted from the beginning.
@@ -232,7 +232,7 @@ def _edited(before: World | None, now: World, roots: Collection[ResourceId]) -> 
     return frozenset(each.root.id for was, each in pairs if was is None or is_edited(was.root, each.root))
 
 
-def _begun(steps: Steps, compute: Callable[[], T]) -> T | None:
+def begun(steps: Steps, compute: Callable[[], T]) -> T | None:
     """The result of a computation; None if it was interrupted. It begins here: others may have been computed before it had its turn.
 
     What interrupts it is caught here: outside of the thread its traceback would keep all that it was about to make.
