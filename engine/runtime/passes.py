@@ -28,7 +28,6 @@ from engine.runtime.garbage_collection import tune_gc, without_collections
 from engine.runtime.logs import Log
 from engine.runtime.memory import Memory, sizes_of_planned
 from engine.runtime.provider import TRANSIENT, Observation, Provider, Scope
-from engine.runtime.steps import is_edited
 from engine.runtime.verdicts import Verdicts
 from engine.tick import Plans, last_plan, plan_all
 from engine.world import assemble, with_foreign
@@ -227,6 +226,10 @@ async def interrupted_by(urgent: Callable[[], Awaitable[None]], steps: Steps, wo
 
 def _edited(before: World | None, now: World, roots: Collection[ResourceId]) -> frozenset[ResourceId]:
     """Those of these roots that have been created, edited or deleted between two observations."""
+    if not roots:
+        return frozenset()
+    from engine.runtime.steps import is_edited  # Only in a process that keeps running.
+
     old, new = by_root(before.roots if before is not None else ()), by_root(now.roots)
     pairs = ((old.get(root), each) for root in roots if (each := new.get(root)) is not None)
     return frozenset(each.root.id for was, each in pairs if was is None or is_edited(was.root, each.root))
