@@ -13,6 +13,9 @@ from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import images, is_leaving, is_ready, running
 from tests.waiting import PATIENCE
 
+PODS_OF_A_SET = 3
+"""How many pods a replica of each set has."""
+
 
 class Workload:
     """Five sets in one namespace, and what should become of them."""
