@@ -196,8 +196,8 @@ async def test_a_leader_that_was_suspended_and_replaced_writes_nothing_when_it_c
                     leader.send(signal.SIGCONT)
                     await until_logged(leader, "not leading")
 
-            # Calls that were about to be sent are sent. The server refuses them, for what they change or create has been written since. Only
-            # a pod that replaces another has a name of its own after the other is gone: the leader has deleted the surplus one.
+            # Calls that were about to be sent are sent. The server refuses them, for what they change or create has been written since;
+            # only a pod that replaces another has a name of its own after the other is gone: the leader has deleted the surplus one.
             done = Counter(request for request, code in proxy.written if code < 400)
             assert done.keys() <= {"POST pods"}
             assert done.total() <= PODS_OF_A_SET
