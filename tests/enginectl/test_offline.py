@@ -10,7 +10,7 @@ import pytest
 
 from engine.version import VERSION
 from enginectl.base.exit_codes import Exit
-from tests.enginectl.calling import ROOT, Engine, finished
+from tests.enginectl.calling import ROOT, Engine, environment
 
 EXAMPLES = ROOT / "examples"
 SIMPLE = EXAMPLES / "00-simple"
@@ -93,17 +93,20 @@ def test_owners_that_do_not_exist_yet_have_a_placeholder_as_uid(engine: Engine) 
     )
 
 
-@pytest.mark.parametrize("form", ["json", "yaml"])
-def test_rendering_is_the_same_in_every_process_and_whatever_the_order_of_files(form: str, tmp_path: Path) -> None:
-    for name in ("00-simple/simple.yaml", "03-scaling-group/group.yaml"):
-        shutil.copy(EXAMPLES / name, tmp_path)
-    one, two = tmp_path / "simple.yaml", tmp_path / "group.yaml"
+def test_what_is_rendered_and_previewed_is_the_same_in_every_process_and_whatever_the_order_of_files(tmp_path: Path) -> None:
+    one, two = (["-f", shutil.copy(EXAMPLES / name, tmp_path)] for name in ("00-simple/simple.yaml", "03-scaling-group/group.yaml"))
+    empty = ["diff", "--against", "empty"]
+    commands = [["render", "-o", "json"], ["render", "-o", "yaml"], [*empty, "-v"], [*empty, "-o", "json"], [*empty, "-o", "html"]]
+    program = "import sys, json; from enginectl.main import app; print({*map(app, json.loads(sys.argv[1]))} == {0})"
 
-    first = finished("render", "-f", one, "-f", two, "-o", form, fresh=True, PYTHONHASHSEED="1")
-    second = finished("render", "-f", two, "-f", one, "-o", form, fresh=True, PYTHONHASHSEED="2")
+    outputs = []
+    for seed, files in (("1", [*one, *two]), ("2", [*two, *one])):
+        words = json.dumps([[*command, *files] for command in commands])
+        command = [sys.executable, "-c", program, words]
+        outputs.append(subprocess.check_output(command, env=environment(PYTHONHASHSEED=seed), text=True))
 
-    assert first.code == Exit.DONE and len(first.out) > 10_000
-    assert first.out == second.out
+    assert outputs[0].endswith("True\n") and len(outputs[0]) > 100_000
+    assert outputs[0] == outputs[1]
 
 
 def test_an_object_that_depends_on_the_cluster_is_left_out_of_a_rendering_with_a_note(engine: Engine, file: Path) -> None:
