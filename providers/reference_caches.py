@@ -176,16 +176,16 @@ class ReferenceCaches:
         return bool(informers) and all(current) and all(informer.store.namespace == "" or self._has_all for informer in informers)
 
     def sizes(self, namespace: str) -> SetSizes | None:
-        """The PodCliqueSets of a namespace, and its graphs without one; None unless the cache of sets is complete and up to date."""
+        """The PodCliqueSets and graphs of a namespace; None unless the cache of sets is complete and up to date."""
         sizes = self._sizes(SETS, namespace)
         return SetSizes(sizes, self._sizes(GRAPHS, namespace) or {}) if sizes is not None else None
 
     def _sizes(self, look_up: LookUp, namespace: str) -> Mapping[str, Any] | None:
-        """Name -> size, of the objects of a namespace that have one; None unless their cache is complete and up to date."""
+        """Name -> size, of the objects of a namespace; None unless their cache is complete and up to date."""
         for informer in self._informers.get(look_up, ()):
             if _is_current(informer) and informer.store.namespace in ("", namespace):
                 lives = (live for live in tuple(informer.store.lives.values()) if live.id.namespace == namespace)
-                return {live.id.name: size for live in lives if (size := live.body[SIZE]) is not None}
+                return {live.id.name: live.body[SIZE] for live in lives}
         return None
 
     def is_filled(self) -> bool:

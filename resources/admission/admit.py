@@ -30,7 +30,7 @@ from resources.admission.request import Act, Decision, Request, unknown_field
 from resources.admission.set_version import STORED, VERSION, SetVersion, read_set, read_version, spec_of
 from resources.base import labels
 from resources.base.fields import mapping
-from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING, version_of_kind
+from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, SCALING_ADAPTER, TOPOLOGY_BINDING, version_of_kind
 from resources.model.domain import specified
 from resources.model.gang_scheduling import placed_one_by_one, without_gangs
 from resources.ports.configuration import Configuration
@@ -77,8 +77,19 @@ def _scale_issues(request: Request, configuration: Configuration, references: Re
     """The issues of a change of `scale`; every other subresource has none."""
     is_scale = request.subresource == "scale" and request.act is Act.UPDATE
     if is_scale and isinstance(request.body, Mapping) and isinstance(request.old, Mapping):
+        if request.resource == SCALING_ADAPTER.plural:
+            yield from _adapter_issues(request, configuration, references)
+            return
         sizes = references.sizes(request.id.namespace)
         yield from size_rules.scale_issues(request.id, request.resource, request.body, request.old, configuration.limits, sizes)
+
+
+def _adapter_issues(request: Request, configuration: Configuration, references: References) -> Iterator[Issue]:
+    """The issues of the replicas of a scaling adapter, or of its `scale`."""
+    from resources.admission import graph_size_rules  # Only where there are graphs.
+
+    old, sizes = request.old if isinstance(request.old, Mapping) else None, references.sizes(request.id.namespace)
+    yield from graph_size_rules.scale_issues(request.id.name, cast(Body, request.body), old, configuration.limits, sizes)
 
 
 def _clipped(warning: str) -> str:
@@ -295,9 +306,17 @@ def _decide_graph(request: Request, configuration: Configuration, references: Re
     return graph_decision.decide(request, configuration, memo, judge_set, references.sizes(namespace))
 
 
+def _decide_adapter(request: Request, configuration: Configuration, references: References, _: Memo) -> Decision:
+    """The decision on a scaling adapter: how large it makes its graph. The server knows its shape."""
+    if request.act is Act.DELETE or _is_terminating(request.old) or not isinstance(request.body, Mapping):
+        return Decision(body=request.body)
+    return Decision(tuple(_adapter_issues(request, configuration, references)), body=request.body)
+
+
 BY_KIND: Final[Mapping[tuple[str, str], Decide]] = {
     (PODCLIQUESET.group, PODCLIQUESET.name): _decide_set,
     (TOPOLOGY_BINDING.group, TOPOLOGY_BINDING.name): _decide_binding,
     (DYNAMO_GRAPH.group, DYNAMO_GRAPH.name): _decide_graph,
+    (SCALING_ADAPTER.group, SCALING_ADAPTER.name): _decide_adapter,
 }
 """The decision function by group and kind. Any other kind may be a managed object: `managed_rules` decides."""

@@ -1,17 +1,24 @@
-"""Graph size rules: what makes a DynamoGraphDeployment without a PodCliqueSet larger than a set may be. Only growth is refused."""
+"""Graph size rules: what makes a graph without a PodCliqueSet, or by a scaling adapter, larger than it may be. Only growth is refused."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
+from msgspec.structs import replace
+
+from engine.paths import get
+from engine.resource import Body
 from resources.admission import size_rules
 from resources.admission.cel import rule
-from resources.base.set_size import SetSizes, Totals, json_bytes
+from resources.base.set_size import GraphSize, ScaledPart, SetSizes, Totals, json_bytes
 from resources.dynamo.model.graph import InferenceGraph
+from resources.dynamo.model.names import base_name
 from resources.dynamo.objects.instance_limit import MOST_INSTANCES, instance_count
 from resources.ports.configuration import UNLIMITED, SizeLimits, WorkloadLimits
 from resources.ports.fabric import PolicyRule, PolicyVariable
 from resources.schema.graph_values import NODE_COUNT
 from resources.schema.issues import ErrorType, Issue
+
+TOO_MANY: Final = "{count} replicas of services on several nodes are more than {most}, the most without Grove"
 
 
 def issues(
@@ -25,10 +32,43 @@ def issues(
         return
     count = instance_count(graph)
     if count > MOST_INSTANCES and limits != UNLIMITED and (old is None or count > instance_count(old)):
-        message = f"{count} replicas of services on several nodes are more than {MOST_INSTANCES}, the most without Grove"
-        yield Issue(("spec", "services"), ErrorType.INVALID, message)
+        yield Issue(("spec", "services"), ErrorType.INVALID, TOO_MANY.format(count=count, most=MOST_INSTANCES))
     others = sizes.besides_graph(graph.name) if sizes is not None else None
     yield from size_rules.issues(_totals(graph, spec), _totals(old, old_spec) if old is not None else None, limits, others)
+
+
+def scale_issues(adapter: str, new: Body, old: Body | None, limits: WorkloadLimits, sizes: SetSizes | None) -> Iterator[Issue]:
+    """The issues of a change of the replicas of the scaling adapter of this name, or of its `scale`; `old`: None if it is new.
+
+    The other services count as their graph specifies them. Without `sizes` nothing is known of the graph, and nothing is refused.
+    """
+    after, before = (get(body, ("spec", "replicas"), 0) if body is not None else 0 for body in (new, old))
+    if sizes is None or not size_rules.is_growth(before, after):
+        return
+    for name, graph in sizes.graphs.items():
+        for service in graph.services:
+            if f"{name}-{service.name}".lower() == adapter:
+                found = _scale_issues(name, graph, service, after, before, limits, sizes)
+                yield from (replace(issue, path=size_rules.REPLICAS) for issue in found)
+
+
+def _scale_issues(
+    name: str, graph: GraphSize, service: ScaledPart, after: int, before: int, limits: WorkloadLimits, sizes: SetSizes
+) -> Iterator[Issue]:
+    """The issues of more replicas of a service: as the part of the graph's PodCliqueSet that runs it counts, if that is known."""
+    is_multinode = service.pods > 1
+    if not graph.has_set and is_multinode and limits != UNLIMITED:
+        count = after + sum(each.most for each in graph.services if each.pods > 1 and each is not service)
+        if count > MOST_INSTANCES:
+            yield Issue(size_rules.REPLICAS, ErrorType.INVALID, TOO_MANY.format(count=count, most=MOST_INSTANCES), after)
+    set_size = sizes.by_name.get(name) if graph.has_set else None
+    base = base_name(name, service.name.lower(), is_multinode=is_multinode)
+    part = next((part for part in set_size.parts if part.name == base), None) if set_size is not None else None
+    if set_size is None or part is None:
+        totals, scaled, others = graph.totals, service, sizes.besides_graph(name)
+    else:
+        totals, scaled, others = set_size.totals, part, sizes.besides(name)
+    yield from size_rules.issues(scaled.grown(totals, after), scaled.grown(totals, before), limits, others)
 
 
 def _totals(graph: InferenceGraph, spec: Any) -> Totals:

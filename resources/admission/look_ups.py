@@ -10,15 +10,16 @@ from engine.resource import Body
 from resources.admission.managed_rules import DISABLE_PROTECTION
 from resources.base.fields import annotations_of, mapping
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING
-from resources.base.set_size import SetSize, Totals, size_of
+from resources.base.set_size import GraphSize, SetSize, size_of
 from resources.ports.configuration import Configuration
+from resources.ports.references import graph_size
 
 IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 """The metadata that is always kept."""
 
 
 SIZE: Final = "engine.grove.io/size"
-"""The key of a kept set under which its `SetSize` is; of a graph: what it counts in its namespace, None with Grove."""
+"""The key of a kept set under which its `SetSize` is; of a graph its `GraphSize`."""
 
 
 class LookUp(Struct, frozen=True):
@@ -47,17 +48,13 @@ class LookUp(Struct, frozen=True):
 SETS: Final = LookUp(PODCLIQUESET, (), (DISABLE_PROTECTION,), sized=True)
 """All sets: those that managed objects belong to, and those of a namespace, whose sizes count together."""
 GRAPHS: Final = LookUp(DYNAMO_GRAPH, (), sized=True)
-"""All graphs: those without a set count in their namespace."""
+"""All graphs: those without a set count in their namespace, and their scaling adapters are judged by their services."""
 BINDINGS: Final = LookUp(TOPOLOGY_BINDING, ("spec",))
 
 
-def _size(kind: Kind, body: Body, namespace: str) -> SetSize | Totals | None:
-    """The size of a set, or what a graph counts in its namespace."""
-    if kind != DYNAMO_GRAPH:
-        return size_of(body, namespace)
-    from resources.ports.graph_services import totals  # Only where there are graphs.
-
-    return totals(body)
+def _size(kind: Kind, body: Body, namespace: str) -> SetSize | GraphSize:
+    """The size of a set or a graph."""
+    return graph_size(body) if kind == DYNAMO_GRAPH else size_of(body, namespace)
 
 
 def look_ups(configuration: Configuration) -> tuple[LookUp, ...]:

@@ -1,7 +1,7 @@
 """Size rules: what makes a PodCliqueSet, or all of a namespace together, larger than the configured limits. Only growth is refused."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -79,12 +79,17 @@ def scale_issues(id: ResourceId, resource: str, new: Body, old: Body, limits: Wo
     The other cliques and groups count as their set specifies them. Without `sizes` nothing is known of the set, and nothing is refused.
     """
     after, before = (get(scale, ("spec", "replicas"), 0) for scale in (new, old))
-    if sizes is None or not (isinstance(after, int) and isinstance(before, int)) or after <= before:
+    if sizes is None or not is_growth(before, after):
         return
     for name, size in sizes.by_name.items():
         counts = tuple(_scaled(name, size, id, resource, count) for count in (after, before))
         if counts[0] is not None and counts[1] is not None:
             yield from (replace(issue, path=REPLICAS) for issue in issues(counts[0], counts[1], limits, sizes.besides(name)))
+
+
+def is_growth(before: Any, after: Any) -> bool:
+    """Whether the second number of replicas is the larger one."""
+    return isinstance(after, int) and isinstance(before, int) and after > before
 
 
 def _scaled(name: str, size: SetSize, id: ResourceId, resource: str, count: int) -> Totals | None:
@@ -96,8 +101,8 @@ def _scaled(name: str, size: SetSize, id: ResourceId, resource: str, count: int)
         return None
     rest = id.name.removeprefix(f"{name}-{index}-")
     if resource == SCALING_GROUP.plural:
-        return next((_grown(size.totals, part, count) for part in size.parts if part.members is not None and part.name == rest), None)
-    return next((_grown(size.totals, part, count) for part in _cliques_named(size, rest)), None)
+        return next((part.grown(size.totals, count) for part in size.parts if part.members is not None and part.name == rest), None)
+    return next((part.grown(size.totals, count) for part in _cliques_named(size, rest)), None)
 
 
 def _cliques_named(size: SetSize, rest: str) -> Iterator[ScaledPart]:
@@ -107,19 +112,6 @@ def _cliques_named(size: SetSize, rest: str) -> Iterator[ScaledPart]:
         index, _, member = rest.removeprefix(f"{group.name}-").partition("-") if rest.startswith(f"{group.name}-") else ("", "", "")
         if names.index_in(index) is not None:
             yield from (part for part in group.members or () if part.name == member)
-
-
-def _grown(totals: Totals, part: ScaledPart, count: int) -> Totals:
-    """What a set asks for if one of these has `count` replicas; as few as it counts with change nothing."""
-    more = max(count - part.most, 0)
-    bytes = more * part.references
-    return Totals(
-        totals.replicas,
-        totals.pods + more * part.pods,
-        totals.cliques + more * len(part.members or ()),
-        totals.bytes + (bytes if part.members is None else 0),
-        totals.stored + bytes,
-    )
 
 
 def policy_variables() -> Iterator[PolicyVariable]:

@@ -28,11 +28,8 @@ class Totals(Struct, frozen=True):
     """The bytes of the spec and of all pod references."""
 
 
-NO_GRAPHS: Final[Mapping[str, Totals]] = {}
-
-
 class ScaledPart(Struct, frozen=True):
-    """A clique outside scaling groups, a scaling group, or a clique in one, as it can be scaled."""
+    """A clique outside scaling groups, a scaling group, or a clique in one, as it can be scaled; of a graph a service."""
 
     name: str
     most: int
@@ -55,6 +52,18 @@ class ScaledPart(Struct, frozen=True):
     def cliques(self) -> int:
         """The PodCliques of one replica of the set."""
         return 1 if self.members is None else self.most * len(self.members)
+
+    def grown(self, totals: Totals, count: int) -> Totals:
+        """What its set or graph asks for if this has `count` replicas in one place; as few as it counts with change nothing."""
+        more = max(count - self.most, 0)
+        bytes = more * self.references
+        return Totals(
+            totals.replicas,
+            totals.pods + more * self.pods,
+            totals.cliques + more * len(self.members or ()),
+            totals.bytes + (bytes if self.members is None else 0),
+            totals.stored + bytes,
+        )
 
 
 class SetSize(Struct, frozen=True):
@@ -84,16 +93,40 @@ class SetSize(Struct, frozen=True):
         )
 
 
+class GraphSize(Struct, frozen=True):
+    """What a graph asks for."""
+
+    services: tuple[ScaledPart, ...]
+    """Its services; the pods of a replica are its nodes."""
+    spec: int
+    """The bytes of its spec as JSON."""
+    has_set: bool
+    """Whether it runs with a PodCliqueSet, which counts in its place in the namespace."""
+
+    @property
+    def totals(self) -> Totals:
+        """What all its services ask for together."""
+        return Totals(pods=sum(service.most * service.pods for service in self.services), bytes=self.spec, stored=self.spec)
+
+    @property
+    def counted(self) -> Totals:
+        """What it counts in its namespace."""
+        return Totals() if self.has_set else self.totals
+
+
+NO_GRAPHS: Final[Mapping[str, GraphSize]] = {}
+
+
 class SetSizes(Struct, frozen=True, dict=True):
-    """The PodCliqueSets of one namespace, and the graphs that run without one."""
+    """The PodCliqueSets and the graphs of one namespace."""
 
     by_name: Mapping[str, SetSize]
-    graphs: Mapping[str, Totals] = NO_GRAPHS
+    graphs: Mapping[str, GraphSize] = NO_GRAPHS
 
     @cached_property
     def total(self) -> Totals:
         """All of them together."""
-        return sum_of([Totals(), *(size.totals for size in self.by_name.values()), *self.graphs.values()])
+        return sum_of([Totals(), *(size.totals for size in self.by_name.values()), *(graph.counted for graph in self.graphs.values())])
 
     def besides(self, name: str) -> Totals:
         """All of them together without the set of this name."""
@@ -101,7 +134,7 @@ class SetSizes(Struct, frozen=True, dict=True):
 
     def besides_graph(self, name: str) -> Totals:
         """All of them together without the graph of this name."""
-        return self._without(self.graphs.get(name, Totals()))
+        return self._without(self.graphs[name].counted if name in self.graphs else Totals())
 
     def _without(self, own: Totals) -> Totals:
         return Totals(*(whole - part for whole, part in zip(astuple(self.total), astuple(own), strict=True)))

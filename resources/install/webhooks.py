@@ -87,14 +87,18 @@ class Webhook(Struct, frozen=True):
 
 def _written(kind: Kind) -> tuple[WebhookRule, ...]:
     """The creation and the change of objects of a kind."""
-    versions = (kind.version, *(newer.version for newer in kinds.NEWER.get(kind, ())))
-    return (WebhookRule(kind.group, versions, (kind.plural,), CREATE_AND_UPDATE, kind.namespaced),)
+    return (WebhookRule(kind.group, _versions(kind), (kind.plural,), CREATE_AND_UPDATE, kind.namespaced),)
 
 
-def _scaled(*kinds: Kind) -> WebhookRule:
-    """The change of `scale` of objects of these kinds, which are of one group and version."""
-    first = kinds[0]
-    return WebhookRule(first.group, (first.version,), tuple(f"{kind.plural}/scale" for kind in kinds), (Act.UPDATE,), first.namespaced)
+def _scaled(first: Kind, *others: Kind) -> WebhookRule:
+    """The change of `scale` of objects of these kinds, which are of one group and have the same versions."""
+    resources = tuple(f"{kind.plural}/scale" for kind in (first, *others))
+    return WebhookRule(first.group, _versions(first), resources, (Act.UPDATE,), first.namespaced)
+
+
+def _versions(kind: Kind) -> tuple[str, ...]:
+    """The versions in which objects of a kind are written."""
+    return (kind.version, *(newer.version for newer in kinds.newer(kind)))
 
 
 def _protecting(protected: Mapping[Kind, frozenset[Act]]) -> Iterator[WebhookRule]:
@@ -144,7 +148,7 @@ VALIDATE_GRAPH: Final = Webhook(
     "dynamographdeployment-validating-webhook",
     "vdynamographdeployment.kb.io",
     "/webhooks/validate-dynamographdeployment",
-    _written(kinds.DYNAMO_GRAPH),
+    (*_written(kinds.DYNAMO_GRAPH), *_written(kinds.SCALING_ADAPTER), _scaled(kinds.SCALING_ADAPTER)),
 )
 CONVERT: Final = "/convert"
 """The path at which graphs are converted between their versions."""

@@ -8,7 +8,7 @@ from msgspec import Struct
 from engine.resource import Body
 from resources.base.fields import annotations_of, count, mapping, mappings
 from resources.base.labels import ENABLE_GROVE, PROVIDER
-from resources.base.set_size import Totals, json_bytes
+from resources.base.set_size import GraphSize, ScaledPart, json_bytes
 from resources.schema.graph_values import NODE_COUNT, unquoted
 
 NOT_SCALED: Mapping[str, int] = {}
@@ -27,13 +27,12 @@ class WrittenService(Struct, frozen=True):
         return self.nodes > 1
 
 
-def totals(graph: Body) -> Totals | None:
-    """What a graph counts in its namespace; None for one with Grove, whose set counts."""
+def size_of_graph(graph: Body) -> GraphSize:
+    """How large a graph is."""
     provider = annotations_of(graph).get(PROVIDER)
-    if provider == "grove" or (provider != "component" and not forbids_grove(graph)):
-        return None
-    size = json_bytes(graph.get("spec"))
-    return Totals(pods=sum(service.replicas * service.nodes for service in services(graph)), bytes=size, stored=size)
+    has_set = provider == "grove" or (provider != "component" and not forbids_grove(graph))
+    parts = tuple(ScaledPart(service.name, service.replicas, service.nodes) for service in services(graph))
+    return GraphSize(parts, json_bytes(graph.get("spec")), has_set)
 
 
 def forbids_grove(graph: Body) -> bool:

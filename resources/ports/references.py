@@ -15,7 +15,7 @@ from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import annotations_of, mapping
 from resources.base.labels import COPIED_CLAIMS, SHARED_WITH
-from resources.base.set_size import SetSize, SetSizes, Totals, size_of
+from resources.base.set_size import GraphSize, SetSize, SetSizes, size_of
 
 REFERENCED_KINDS: Final = frozenset({kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
 """The kinds for which it matters whether they are served and could be listed."""
@@ -35,7 +35,7 @@ class References(Protocol):
         ...
 
     def sizes(self, namespace: str) -> SetSizes | None:
-        """The PodCliqueSets of a namespace, and the graphs without one; None if the sets are not all known."""
+        """The PodCliqueSets and graphs of a namespace; None if the sets are not all known."""
         ...
 
 
@@ -79,12 +79,12 @@ class KnownReferences(Struct, frozen=True, dict=True):
     @cached_property
     def _sizes(self) -> Mapping[str, SetSizes]:
         by_namespace: dict[str, dict[str, SetSize]] = {}
-        graphs: dict[str, dict[str, Totals]] = {}
+        graphs: dict[str, dict[str, GraphSize]] = {}
         for id, live in self.objects.items():
             if (id.group, id.kind) == (kinds.PODCLIQUESET.group, kinds.PODCLIQUESET.name):
                 by_namespace.setdefault(id.namespace, {})[id.name] = size_of(live.body, id.namespace)
             elif (id.group, id.kind) == (kinds.DYNAMO_GRAPH.group, kinds.DYNAMO_GRAPH.name):
-                graphs.setdefault(id.namespace, {}).update(graph_sizes(live))
+                graphs.setdefault(id.namespace, {})[id.name] = graph_size(live.body)
         names = {*by_namespace, *graphs}
         return {namespace: SetSizes(by_namespace.get(namespace, {}), graphs.get(namespace, {})) for namespace in names}
 
@@ -93,12 +93,11 @@ class KnownReferences(Struct, frozen=True, dict=True):
         return sorted(id.name for id in self.objects if (id.group, id.kind) == (kind.group, kind.name))
 
 
-def graph_sizes(graph: Live) -> Mapping[str, Totals]:
-    """The graph with what it counts in its namespace; empty for one with Grove, whose set counts."""
-    from resources.ports.graph_services import totals  # Only where there are graphs.
+def graph_size(body: Body) -> GraphSize:
+    """How large a graph is."""
+    from resources.ports.graph_services import size_of_graph  # Only where there are graphs.
 
-    size = totals(graph.body)
-    return {graph.id.name: size} if size is not None else {}
+    return size_of_graph(body)
 
 
 def known_references(lives: Iterable[Live], kinds: Iterable[str]) -> KnownReferences:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import orjson
@@ -29,7 +30,7 @@ from tests.enginectl.calling import started
 from tests.enginectl.serving.test_endpoints import Installed, Running
 from tests.laws.toy import CONFIGURATION as TOY
 from tests.providers.http.talking import HOST
-from tests.resources.admission.graphs import graph, wide
+from tests.resources.admission.graphs import graph, wide, worker
 from tests.resources.admission.requests import binding, put, small
 from tests.resources.dynamo.versions.beta_graphs import beta, component
 from tests.waiting import PATIENCE, until
@@ -42,6 +43,7 @@ CLAIMS = 34
 GROUP = "/apis/grove.io/v1alpha1"
 SETS = f"{GROUP}/namespaces/ml/podcliquesets"
 GRAPHS = "/apis/nvidia.com/v1alpha1/namespaces/ai/dynamographdeployments"
+ADAPTERS = GRAPHS.replace("dynamographdeployments", "dynamographdeploymentscalingadapters")
 PODCLIQUES = f"{GROUP}/namespaces/ml/podcliques"
 CONFIGURATION: dict[str, Any] = {
     "authorizer": {"enabled": True, "exemptServiceAccountUserNames": [Account(SYSTEM, "engine-reviews").user]},
@@ -100,12 +102,12 @@ def call(plane: ControlPlane, path: str, body: Any = None, method: str = "") -> 
     return code, orjson.loads(answer)
 
 
-def replaced(plane: ControlPlane, path: str, **spec: Any) -> tuple[dict[str, Any], tuple[int, dict[str, Any]]]:
+def replaced(plane: ControlPlane, path: str, how: str = "", /, **spec: Any) -> tuple[dict[str, Any], tuple[int, dict[str, Any]]]:
     """The object put with these fields of its spec and the answer: read again where `engine run` wrote its status in between."""
     while True:
         edited = call(plane, path)[1]
         edited["spec"] |= spec
-        answer = call(plane, path, edited, method="PUT")
+        answer = call(plane, f"{path}{how}", edited, method="PUT")
         if answer[0] != 409:
             return edited, answer
 
@@ -183,6 +185,25 @@ def test_sets_and_scales_beyond_a_limit_are_refused_and_smaller_ones_are_not(pla
     assert "(limits.set.pods)" in answers[2][1]["message"]
     assert (beside[0], "(limits.namespace.pods)" in beside[1]["message"]) == (422, True)
     assert call(plane, f"{SETS}/sized", method="DELETE")[0] == 200
+
+
+def test_adapters_of_graphs_beyond_a_limit_are_refused_and_smaller_ones_are_not(plane: ControlPlane) -> None:
+    assert call(plane, GRAPHS, graph({"decode": worker(scalingAdapter={"enabled": True})}, name="adapted"))[0] == 201
+    until(lambda: call(plane, f"{ADAPTERS}/adapted-decode")[0] == 200)
+
+    def scaled(path: str, count: int) -> tuple[int, dict[str, Any]]:
+        return replaced(plane, path, "?dryRun=All", replicas=count)[1]
+
+    def is_refused(path: str) -> bool:
+        return scaled(path, 2**31 - 1)[0] == 422
+
+    for path in (f"{ADAPTERS}/adapted-decode/scale", f"{ADAPTERS}/adapted-decode"):
+        until(partial(is_refused, path))
+        code, refused = scaled(path, 2_000_000)
+        assert (code, "spec.replicas: Invalid value" in refused["message"], "(limits.set.pods)" in refused["message"]) == (422, True, True)
+        assert scaled(path, 3)[0] == 200
+    assert call(plane, f"{GRAPHS}/adapted", method="DELETE")[0] == 200
+    until(lambda: call(plane, f"{GRAPHS}/adapted")[0] == 404)
 
 
 def test_kubectl_shows_each_warning_once(plane: ControlPlane) -> None:

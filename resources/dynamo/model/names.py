@@ -47,9 +47,13 @@ def _set_name(graph: InferenceGraph) -> str:
 
 def clique_names(graph: InferenceGraph, service: GraphService) -> CliqueNames:
     """The names of a service's cliques."""
-    room = LIMIT - len(set_name(graph))
-    limit = (room - len(SUFFIXES[Role.LEADER])) // 2 if service.is_multinode else room
-    return CliqueNames(shortened(service.key, limit))
+    return CliqueNames(base_name(set_name(graph), service.key, is_multinode=service.is_multinode))
+
+
+def base_name(of_set: str, key: str, *, is_multinode: bool) -> str:
+    """The scaling group or, of a single-node service, the clique of a service in a set of that name. `key`: the service in lower case."""
+    room = LIMIT - len(of_set)
+    return shortened(key, (room - len(SUFFIXES[Role.LEADER])) // 2 if is_multinode else room)
 
 
 def _length(service: GraphService, name: int) -> int:

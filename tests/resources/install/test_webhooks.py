@@ -2,9 +2,11 @@
 
 import pytest
 
+from resources.admission.request import Act
 from resources.base import kinds
 from resources.children.table import CHILDREN
 from resources.install.webhooks import WEBHOOKS, Webhook, installed
+from resources.schema.crds import crds
 from tests.resources.admission.requests import SETUP
 
 GROVE = {
@@ -64,6 +66,25 @@ def test_a_request_that_is_not_judged_fails(webhook: Webhook) -> None:
         "timeoutSeconds": 10,
         "admissionReviewVersions": ["v1"],
     }
+
+
+def test_every_number_that_can_be_scaled_is_judged_where_it_is_written() -> None:
+    scaled = {
+        (definition["spec"]["group"], f"{definition['spec']['names']['plural']}/scale", version["name"])
+        for definition in crds()
+        for version in definition["spec"]["versions"]
+        if "scale" in version["subresources"]
+    }
+    judged = {
+        (rule.group, resource, version)
+        for webhook in WEBHOOKS
+        for rule in webhook.rules
+        for resource in rule.resources
+        for version in rule.versions
+        if not webhook.mutates and Act.UPDATE in rule.operations
+    }
+
+    assert scaled <= judged and len(scaled) == 4
 
 
 def test_bindings_belong_to_the_cluster_and_what_is_not_wanted_is_left_out() -> None:
