@@ -48,8 +48,8 @@ def scale_issues(adapter: str, new: Body, old: Body | None, limits: WorkloadLimi
     for name, graph in sizes.graphs.items():
         for service in graph.services:
             if f"{name}-{service.name}".lower() == adapter:
-                found = _scale_issues(name, graph, service, after, before, limits, sizes)
-                yield from (replace(issue, path=size_rules.REPLICAS) for issue in found)
+                issues = _scale_issues(name, graph, service, after, before, limits, sizes)
+                yield from (replace(issue, path=size_rules.REPLICAS) for issue in issues)
 
 
 def _scale_issues(
