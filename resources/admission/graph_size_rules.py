@@ -12,7 +12,7 @@ from resources.admission.cel import rule
 from resources.base.set_size import GraphSize, ScaledPart, SetSizes, Totals, json_bytes
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.model.names import base_name
-from resources.dynamo.objects.instance_limit import MOST_INSTANCES, instance_count
+from resources.dynamo.objects.replica_limit import MOST_INSTANCES, instance_count
 from resources.ports.configuration import UNLIMITED, SizeLimits, WorkloadLimits
 from resources.ports.fabric import PolicyRule, PolicyVariable
 from resources.schema.graph_values import NODE_COUNT

@@ -9,7 +9,7 @@ from engine.blueprint import NestedRoot
 from engine.conditions import completed_generation
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
-from engine.paths import overlay
+from engine.paths import get, overlay
 from engine.plan import Wait
 from engine.report.printable import printable
 from engine.resource import Body, Drop, Policy, Resource, Scaled
@@ -19,6 +19,7 @@ from resources.admission.graph_version import set_version, update_memo
 from resources.admission.request import Act, Request
 from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
+from resources.base.fields import mapping
 from resources.blueprints.graph_mounts import blockers_of, mounted, pods_of, with_existing_secrets
 from resources.blueprints.graph_records import may_replace
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
@@ -31,9 +32,9 @@ from resources.dynamo.objects import pvc, ssh_secret
 from resources.dynamo.objects.components import component_notes, component_resources, component_warnings
 from resources.dynamo.objects.group_scheduler import GroupSchedulers, group_schedulers, notes_on_groups
 from resources.dynamo.objects.ingress import ingress_notes, ingresses
-from resources.dynamo.objects.instance_limit import created_instances, limited_text
 from resources.dynamo.objects.obsolete_components import obsolete_components
 from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
+from resources.dynamo.objects.replica_limit import created_replicas, limited_text, too_wide
 from resources.dynamo.objects.scaling import scale_targets, scaler_notes
 from resources.dynamo.objects.scaling_adapter import adapter_notes, adapters_of, scaled, scaling_adapters, with_replicas
 from resources.dynamo.objects.service import frontend_services, service_notes
@@ -46,6 +47,8 @@ from resources.ports.configuration import ONLY, UNLIMITED, Configuration
 
 FIT = "Scale it in, or raise the limits of the operator configuration."
 """What to do if the set of a graph must be replaced and is too large to be created."""
+
+WIDER = "the nodes of its replicas are not changed, more are not allowed"
 
 
 class GraphPlan(Struct, frozen=True, eq=False):
@@ -62,7 +65,7 @@ class GraphPlan(Struct, frozen=True, eq=False):
     lost: str = ""
     """What does not exist any more although pods that run mount it, and by which service; empty if nothing is."""
     limited: str = ""
-    """What is not created because the graph would have too many LeaderWorkerSets; empty if everything is."""
+    """What is not created because the graph would be too large; empty if everything is."""
     failure: str = ""
     """Why the graph cannot be carried out at all; empty if it can."""
     gate: UpdateGate = OPEN
@@ -97,8 +100,11 @@ def graph_plan(
     configuration = with_existing_secrets(observed, graph, configuration)
     specified, running = graph, scaled(observed, graph, choice.orchestrator)
     is_on_grove = choice.orchestrator is Orchestrator.GROVE
-    created = {} if is_on_grove else created_instances(running, observed.slice(ONLY))
-    limited, running = limited_text(running, created), with_replicas(running, created)
+    most = configuration.limits.of_set.pods
+    created = {} if is_on_grove else created_replicas(running, observed.slice(ONLY), most)
+    if not is_on_grove and (why := too_wide(running, observed.slice(ONLY), most)):
+        return _with_choice(_too_wide(observed, with_replicas(running, created), scheduler, why), observed, graph, choice)
+    limited, running = limited_text(running, created, most), with_replicas(running, created)
     states = _states(observed, running, choice.orchestrator)
     restarting = restart(observed, specified if is_on_grove else running, request, choice.orchestrator, states)
     graph = restarting.graph
@@ -129,6 +135,13 @@ def graph_plan(
             *(scaler_notes(observed, specified, adapters_of(specified), running) if is_on_grove else ()),
         ),
     )
+
+
+def _too_wide(observed: Observed, graph: InferenceGraph, scheduler: str, why: str) -> GraphPlan:
+    """The plan while the services of a graph ask for more nodes than it may have: what exists stays as it is. No pod is built."""
+    states = tuple(replace(state, reason=state.reason or WIDER) for state in _states(observed, graph, Orchestrator.COMPONENTS))
+    recorded = mapping(get(observed.root.body, ("status", "restart"))) or None
+    return GraphPlan(_kept(observed), states=states, limited=why, scheduler=scheduler, restart=recorded)
 
 
 def with_gate(observed: Observed, graph: InferenceGraph, plan: GraphPlan) -> GraphPlan:

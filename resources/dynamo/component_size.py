@@ -9,8 +9,8 @@ from engine.paths import get
 from resources.base import kinds, names
 from resources.base.fields import count, mapping
 from resources.dynamo.model.graph import Orchestrator
-from resources.dynamo.objects.instance_limit import MOST_INSTANCES
 from resources.dynamo.objects.pod_template import COMPONENT, INSTANCE
+from resources.dynamo.objects.replica_limit import MOST_INSTANCES
 from resources.dynamo.orchestrator import recorded_orchestrator
 from resources.ports.configuration import ONLY
 from resources.ports.graph_services import WrittenService, forbids_grove, services

@@ -15,11 +15,12 @@ from resources.dynamo import orchestrator
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, is_beta_as_written
 from resources.dynamo.model.state import ServiceState
 from resources.dynamo.objects.group_scheduler import group_schedulers
-from resources.dynamo.objects.scaling_adapter import scaled
+from resources.dynamo.objects.replica_limit import created_replicas
+from resources.dynamo.objects.scaling_adapter import scaled, with_replicas
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
 from resources.dynamo.versions.api_versions import served_as
-from resources.ports.configuration import ONLY
+from resources.ports.configuration import ONLY, SET_LIMITS
 from resources.ports.scheduler import Scheduler
 from resources.reports.graph_summary import GraphSummary, ServiceSummary
 from resources.reports.summary import WaitSince, alarms_of, problems_of, state_of, unchanged_since
@@ -36,6 +37,7 @@ def graph_summary(
     plan: Plan,
     sets: Sequence[Plan] = (),
     schedulers: Mapping[str, Scheduler] = MappingProxyType({}),
+    most_pods: int = SET_LIMITS.pods,
 ) -> GraphSummary:
     """The summary of a stored graph. `graph`: the graph as specified, None if it is not valid.
 
@@ -52,7 +54,7 @@ def graph_summary(
         str(mapping(observed.root.body.get("status")).get("state") or ""),
         observed.root.created_at,
         ORCHESTRATORS[choice] if choice else "",
-        tuple(_services(observed, graph, choice)) if graph else (),
+        tuple(_services(observed, graph, choice, most_pods)) if graph else (),
         tuple(_wait_since(observed, first[id]) for id in sorted(first)),
         problems_of(plan),
         plan.notes,
@@ -91,18 +93,20 @@ def nested_plans(observed: Observed, plans: Iterable[Plan]) -> tuple[Plan, ...]:
     return tuple(sorted(nested, key=lambda plan: plan.root))
 
 
-def _services(observed: Observed, graph: InferenceGraph, choice: Orchestrator | None) -> Iterator[ServiceSummary]:
+def _services(observed: Observed, graph: InferenceGraph, choice: Orchestrator | None, most_pods: int) -> Iterator[ServiceSummary]:
     """Every service with its state, in the order of the graph."""
-    states = {state.service: state for state in _states(observed, graph, choice)}
+    states = {state.service: state for state in _states(observed, graph, choice, most_pods)}
     for service in graph.services:
         state = states.get(service.name) or ServiceState(service.name, "", "", ready_replicas=0, reason=NOT_RUN)
         yield ServiceSummary(service.name, service.nodes, _replicas(service, state), state)
 
 
-def _states(observed: Observed, graph: InferenceGraph, choice: Orchestrator | None) -> tuple[ServiceState, ...]:
+def _states(observed: Observed, graph: InferenceGraph, choice: Orchestrator | None, most_pods: int) -> tuple[ServiceState, ...]:
     if choice is None:
         return ()
-    return component_states(graph, observed.find) if choice is Orchestrator.COMPONENTS else service_states(graph, observed.elsewhere)
+    if choice is Orchestrator.GROVE:
+        return service_states(graph, observed.elsewhere)
+    return component_states(with_replicas(graph, created_replicas(graph, observed.slice(ONLY), most_pods)), observed.find)
 
 
 def _replicas(service: GraphService, state: ServiceState) -> int:

@@ -3,14 +3,18 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.operation import Scale
+from engine.report.text import text
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from resources.base.labels import POD_FORM
 from resources.dynamo.versions.api_versions import ALPHA
 from resources.dynamo.versions.converted import as_version
+from resources.model.growth_limit import LIMITED
+from resources.ports.configuration import SET_LIMITS, WorkloadLimits
 from tests.resources.dynamo.versions.beta_graphs import beta, component
 from tests.stories.graphs import graph, service
 from tests.stories.stage import Stage, stage
@@ -91,6 +95,36 @@ async def test_an_autoscaler_scales_a_service_by_its_adapter(path: str) -> None:
             await cluster.settle()
             assert pods(cluster) == {"decode": 6, "prefill": 2}
         assert cluster.there(ADAPTER)["chat-decode"]["spec"]["replicas"] == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "says", "added"),
+    [("grove", "replica 0 is not enlarged", 0), ("components", "service prefill asks for 2000000 replicas and gets 3", 1)],
+)
+async def test_without_a_webhook_an_adapter_adds_nothing_beyond_the_limit_and_every_command_says_so(
+    path: str, says: str, added: int
+) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        cluster.setup = replace(cluster.setup, limits=WorkloadLimits(replace(SET_LIMITS, pods=7)))
+        await cluster.sync(manifests=[made(path)])
+        await cluster.scale(ADAPTER, "chat-prefill", 2_000_000)
+
+        seen = (await preview_with(cluster)).report
+        lines = [line.text for line in text(seen)]
+        assert any("STUCK" in line for line in lines) and any(says in line for line in lines) == (path == "components"), lines
+        report = await cluster.sync()
+        assert report.ending is Ending.STUCK and [says in alarm.text for alarm in report.blocking_alarms] == [True]
+        assert pods(cluster) == {"decode": 4, "prefill": 2 + added}
+
+        async with cluster.running():
+            await cluster.settle()
+        (event,) = (event for event in cluster.there(kinds.EVENT).values() if event["reason"] == LIMITED)
+        assert says in event["message"]
+        assert pods(cluster) == {"decode": 4, "prefill": 2 + added}
+
+        await cluster.scale(ADAPTER, "chat-prefill", 1)
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert pods(cluster) == {"decode": 4, "prefill": 1}
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -135,4 +135,4 @@ def _summary(observed: Observed, plans: Mapping[ResourceId, Plan], configuration
 
     root, sets = observed.root, nested_plans(observed, plans.values())
     graph = admitted_graph(root.id, root.body, configuration, memo).graph
-    return graph_summary(observed, graph, plans[root.id], sets, configuration.schedulers)
+    return graph_summary(observed, graph, plans[root.id], sets, configuration.schedulers, configuration.limits.of_set.pods)

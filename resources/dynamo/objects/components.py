@@ -17,11 +17,11 @@ from resources.dynamo.objects.component_names import instance_name, name_fault
 from resources.dynamo.objects.component_service import component_services, missing_public_service, service_names
 from resources.dynamo.objects.deployment import deployment
 from resources.dynamo.objects.group_scheduler import BY_VOLCANO, GroupScheduler, GroupSchedulers
-from resources.dynamo.objects.instance_limit import next_index
 from resources.dynamo.objects.labels import pod_annotations
 from resources.dynamo.objects.leader_worker_set import GroupTemplates, group_templates, leader_worker_set
 from resources.dynamo.objects.obsolete_components import is_kept_for_pods, obsolete_components
 from resources.dynamo.objects.pod_group import pod_group
+from resources.dynamo.objects.replica_limit import next_index
 from resources.dynamo.objects.service import service_name
 from resources.dynamo.pods.builder import PodFault, built_pod
 from resources.ports.configuration import DynamoSettings

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from engine.memo import Memo
 from resources.base import kinds
 from resources.blueprints.graph_meaning import lookups_of
-from resources.dynamo.objects import instance_limit
+from resources.dynamo.objects import replica_limit
 from resources.dynamo.objects.pod_template import INSTANCE
 from resources.ports.configuration import SET_LIMITS, WorkloadLimits
 from tests.laws.graphs import COMPONENTS, GROVE, GraphToy
@@ -52,6 +52,11 @@ class Cluster(GraphToy):
         """How many objects of a kind there are."""
         return sum(id.kind == kind for id in self.objects)
 
+    def asked(self) -> int:
+        """How many pods its Deployments and LeaderWorkerSets ask for."""
+        specs = [body["spec"] for id, body in self.objects.items() if id.kind in ("Deployment", "LeaderWorkerSet")]
+        return sum(spec.get("replicas", 1) * spec.get("leaderWorkerTemplate", {"size": 1})["size"] for spec in specs)
+
     def stalled(self) -> str:
         """Why the graph does not become ready."""
         return "; ".join(each["message"] for each in self.objects[CHAT]["status"]["conditions"] if each["type"] == "Stalled")
@@ -68,9 +73,7 @@ class Cluster(GraphToy):
         return state
 
 
-@pytest.mark.parametrize(
-    ("unserved", "nodes", "kind"), [(COMPONENTS, 1, "Deployment"), (COMPONENTS, 2, "LeaderWorkerSet"), (GROVE, 1, "Pod"), (GROVE, 2, "Pod")]
-)
+@pytest.mark.parametrize(("unserved", "nodes", "kind"), [(COMPONENTS, 2, "LeaderWorkerSet"), (GROVE, 1, "Pod"), (GROVE, 2, "Pod")])
 def test_what_a_graph_above_a_lower_limit_loses_is_made_again_and_it_can_be_scaled_in(
     unserved: frozenset[str], nodes: int, kind: str
 ) -> None:
@@ -82,6 +85,53 @@ def test_what_a_graph_above_a_lower_limit_loses_is_made_again_and_it_can_be_scal
 
     cluster.pods_of_graph(6)
     assert (cluster.state(), [plan.operations for plan in cluster.plans() if plan.operations]) == ("successful", [])
+
+
+@pytest.mark.parametrize("by_adapter", [False, True], ids=["graph", "adapter"])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_without_grove_nothing_is_added_beyond_the_limit_of_pods(nodes: int, by_adapter: bool) -> None:
+    cluster = Cluster(COMPONENTS, nodes)
+    fields = {"scalingAdapter": {"enabled": True}} if by_adapter else {}
+    cluster.pods_of_graph(8, **fields)
+
+    def scaled(count: int) -> str:
+        if by_adapter:
+            cluster.write(kinds.SCALING_ADAPTER.id("default", "chat-decode"), {"spec": {"replicas": count // nodes}})
+            cluster.passes()
+        else:
+            cluster.pods_of_graph(count, **fields)
+        return cluster.stalled()
+
+    says = scaled(2_000_000)
+    assert f"service decode asks for {2_000_000 // nodes} replicas and gets {8 // nodes}. What exists stays" in says
+    assert "(limits.set.pods)" in says and cluster.asked() == 8
+
+    assert (scaled(6), cluster.asked(), cluster.state()) == ("", 6, "successful")
+    cluster.configuration = replace(LIMITED, limits=WorkloadLimits(replace(SET_LIMITS, pods=7)))
+    assert f"gets {7 // nodes}" in scaled(8) and cluster.asked() == 7 // nodes * nodes
+    assert (scaled(2), cluster.asked(), cluster.state()) == ("", 2, "successful")
+
+
+def test_a_deployment_that_is_lost_is_made_again_up_to_a_lower_limit() -> None:
+    cluster = Cluster(COMPONENTS)
+
+    cluster.lose("Deployment")
+    assert cluster.asked() == 5 and "asks for 8 replicas and gets 5" in cluster.stalled()
+
+    cluster.pods_of_graph(4)
+    assert (cluster.asked(), cluster.state(), cluster.stalled()) == (4, "successful", "")
+
+
+def test_without_grove_more_nodes_are_not_added_beyond_the_limit_of_pods() -> None:
+    cluster = Cluster(COMPONENTS, nodes=2)
+
+    cluster.graph(graph(decode=service(4, nodes=1000)))
+    cluster.passes()
+    assert cluster.asked() == 8 and "its replicas ask for 4000 with the new numbers of nodes" in cluster.stalled()
+
+    cluster.graph(graph(decode=service(1, nodes=4)))
+    cluster.passes()
+    assert (cluster.asked(), cluster.state(), cluster.stalled()) == (4, "successful", "")
 
 
 def test_without_a_webhook_only_the_growth_of_a_set_is_blocked_also_if_it_is_made_anew() -> None:
@@ -131,7 +181,7 @@ def test_what_a_manifest_names_is_looked_up_however_large_it_is() -> None:
 def test_a_stored_graph_with_more_replicas_than_there_may_be_leader_worker_sets_is_carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(COMPONENTS, nodes=2)
     cluster.configuration = GraphToy.configuration
-    monkeypatch.setattr(instance_limit, "MOST_INSTANCES", 3)
+    monkeypatch.setattr(replica_limit, "MOST_INSTANCES", 3)
     assert cluster.count("LeaderWorkerSet") == 4
     image = {"extraPodSpec": {"mainContainer": {"image": "example/dynamo:2", "command": ["sh", "-c"], "args": ["python3 -m dynamo.vllm"]}}}
 
@@ -149,7 +199,7 @@ def test_a_stored_graph_with_more_replicas_than_there_may_be_leader_worker_sets_
 def test_a_forged_index_of_a_leader_worker_set_makes_no_room_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(COMPONENTS, nodes=2)
     cluster.configuration = GraphToy.configuration
-    monkeypatch.setattr(instance_limit, "MOST_INSTANCES", 3)
+    monkeypatch.setattr(replica_limit, "MOST_INSTANCES", 3)
     like = next(body for id, body in cluster.objects.items() if id.kind == "LeaderWorkerSet")
     metadata = {**like["metadata"], "name": "forged", "uid": "forged", "labels": {**like["metadata"]["labels"], INSTANCE: "998"}}
     cluster.objects[kinds.LEADER_WORKER_SET.id("default", "forged")] = {**like, "metadata": metadata}

@@ -11,6 +11,7 @@ from engine.operation import Cause, Create
 from engine.plan import Plan, Wait
 from resources.base import kinds
 from resources.dynamo.model.graph import InferenceGraph
+from resources.dynamo.objects.replica_limit import MOST_INSTANCES
 from resources.reports.graph_summary import GraphSummary
 from resources.reports.summarized_graph import graph_summary, nested_plans
 from tests.resources.dynamo.objects.grove_graphs import frontend, graph, worker
@@ -66,6 +67,14 @@ def test_a_graph_that_nothing_can_run_has_no_orchestrator_and_no_service_that_is
     result = summarized(observed(unserved=NO_MULTINODE), specified(), Plan(ROOT))
 
     assert (result.orchestrator, result.ready, [service.state.component_kind for service in result.services]) == ("", 0, ["", ""])
+
+
+def test_a_number_of_replicas_that_no_webhook_has_judged_costs_no_more_than_what_is_created() -> None:
+    world = replace(observed(unserved=frozenset({kinds.PODCLIQUESET.key})), nested={})
+
+    (decode,) = (each for each in summarized(world, specified(30_000), Plan(ROOT)).services if each.name == "decode")
+
+    assert (decode.replicas, decode.state.reason.count("leaderworkerset/")) == (30_000, MOST_INSTANCES)
 
 
 def test_a_graph_that_is_not_valid_has_no_services() -> None:
