@@ -56,6 +56,12 @@ CHILDREN = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blue
 
 SCOPE = scope_of(SETUP)
 
+HIGH = (
+    Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False),
+    {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000},
+)
+"""A PriorityClass that pods may name."""
+
 INTERVAL = 5.0
 """Seconds between two passes of `engine run` where nothing happens."""
 
@@ -338,7 +344,7 @@ async def _set_up(actors: Actors, addons: tuple[str, ...], grove: bool) -> Api:
     for definition in definitions():
         if grove or not definition["spec"]["group"].endswith(kinds.GROVE_GROUP):
             await empty.kubectl.create(kinds.CRD, "", definition)
-    for kind, body in (*installation(nodes=node_names(actors.options)), *simulated_classes(), *addon_objects(addons)):
+    for kind, body in (*installation(nodes=node_names(actors.options)), *simulated_classes(), *addon_objects(addons), HIGH):
         await empty.kubectl.create(kind, body["metadata"].get("namespace", ""), body)
     async with _running(empty) as cluster:
         await cluster.clock.advance(1)

@@ -1,8 +1,11 @@
 """Scheduler: gangs are placed as a whole or not at all."""
 
+from typing import Any
+
 import pytest
 
 from grove_sandbox.actors.options import ActorOptions
+from resources.base.added_to_pods import REQUIRED
 from resources.base.kinds import NODE, POD, PODGANG
 from sandbox.tests.actors.manifests import gang, node, pod
 from sandbox.tests.actors.stage import Stage, on, running
@@ -99,6 +102,30 @@ async def test_unschedulable_pods_are_placed_when_a_node_is_added_or_a_pod_delet
         await stage.client.delete(POD, "ml", "first", grace=0)
         await stage.turn(1)
         assert await stage.node_of("third") == "n0"
+
+
+async def test_a_pod_that_must_be_beside_others_is_placed_once_one_is_on_a_node_or_is_labelled() -> None:
+    def beside(app: str) -> dict[str, Any]:
+        term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname"}
+        return pod(f"beside-{app}", affinity={"podAffinity": {REQUIRED: [term]}})
+
+    async with running("scheduler") as stage:
+        await stage.create(node("n0", labels={"kubernetes.io/hostname": "n0"}), beside("cache"), beside("later"), pod("cache"))
+        await stage.turn(1)
+        assert await bound(stage) == {"cache"}
+
+        for app in ("cache", "later"):
+            await stage.client.patch(POD, "ml", "cache", {"metadata": {"labels": {"app": app}}})
+            await stage.turn(1)
+            assert f"beside-{app}" in await bound(stage)
+
+        third = beside("third")
+        await stage.create({**third, "metadata": {**third["metadata"], "name": "waiting"}})
+        await stage.turn(1)
+        other = pod("other")
+        await stage.create({**other, "metadata": {**other["metadata"], "labels": {"app": "third"}}})
+        await stage.turn(1)
+        assert "waiting" in await bound(stage)
 
 
 async def test_pods_of_higher_priority_are_placed_first() -> None:

@@ -103,8 +103,10 @@ class Scheduler:
         self._queue.add_after(None, RETRY_DELAY)
 
     def _update_pool(self, old: Body | None, new: Body | None) -> None:
-        """Release what a pod used that is gone or finished, and reserve what a bound pod uses."""
+        """Release what a pod used that is gone or finished, and reserve what a bound pod uses. It may be what others have to be beside."""
         if old is not None and (new is None or uid_of(new) != uid_of(old) or is_finished(new)) and self._pool.release(uid_of(old)):
+            self._retry_unschedulable()
+        if new is not None and _company(new) not in (None, _company(old)) and self._unplaced.depends_on_others():
             self._retry_unschedulable()
         if new is not None and not is_finished(new) and (node := new["spec"].get("nodeName")) and self._pool.node_of(uid_of(new)) != node:
             self._pool.reserve(uid_of(new), node, _requests(new))
@@ -340,6 +342,11 @@ class Scheduler:
 def _binding(pod: Body, node: str) -> Body:
     metadata = {"name": pod["metadata"]["name"], "namespace": pod["metadata"]["namespace"], "uid": uid_of(pod)}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
+
+
+def _company(pod: Body | None) -> object:
+    """What pods that must be beside others see of a pod; None if it has no node, or has finished."""
+    return (uid_of(pod), labels_of(pod)) if pod is not None and pod["spec"].get("nodeName") and not is_finished(pod) else None
 
 
 def _scheduling_fields(node: Body) -> tuple[object, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from grove_sandbox.actors.body import Body, Key, by_age
 from grove_sandbox.actors.gang import SchedulingUnit, unit_of
+from grove_sandbox.product import affinity_of
 
 
 class Unplaced:
@@ -12,6 +13,8 @@ class Unplaced:
     def __init__(self) -> None:
         self._pods: dict[SchedulingUnit, dict[Key, Body]] = {}
         self._unschedulable: set[SchedulingUnit] = set()
+        self._with_affinity: set[SchedulingUnit] = set()
+        """The unschedulable units with pods whose place depends on other pods."""
         self._incomplete_since: dict[SchedulingUnit, float] = {}
 
     def __contains__(self, unit: SchedulingUnit) -> bool:
@@ -35,12 +38,19 @@ class Unplaced:
     def mark_unschedulable(self, unit: SchedulingUnit) -> None:
         """The unit did not fit: try it again when resources are free."""
         self._unschedulable.add(unit)
+        if any(affinity_of(pod, ()) for pod in self.pods(unit)):
+            self._with_affinity.add(unit)
+
+    def depends_on_others(self) -> bool:
+        """Whether a unit that did not fit may fit beside a pod that gets a node or other labels."""
+        return bool(self._with_affinity)
 
     def retry(self, add: Callable[[SchedulingUnit], None]) -> None:
         """Add the units that did not fit, by priority, then by age."""
         for unit in sorted(self._unschedulable & self._pods.keys(), key=self._rank):
             add(unit)
         self._unschedulable.clear()
+        self._with_affinity.clear()
 
     def _rank(self, unit: SchedulingUnit) -> tuple[int, tuple[str, str, str]]:
         return min((-(pod["spec"].get("priority") or 0), by_age(pod)) for pod in self._pods[unit].values())

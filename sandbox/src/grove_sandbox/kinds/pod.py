@@ -5,7 +5,7 @@ from typing import Any
 
 from grove_sandbox.kinds import containers
 from grove_sandbox.kinds.rules import Draft, Environment, Rules, fill, keep_spec, keep_status
-from grove_sandbox.product import Body, Kind
+from grove_sandbox.product import CRITICAL, Body, Kind
 from grove_sandbox.types import causes, names, quantity, status
 from grove_sandbox.types.status import Cause
 
@@ -29,6 +29,7 @@ def _default(pod: Draft) -> None:
 
 def _admit(pod: Draft, scene: Environment) -> None:
     _admit_service_account(pod, scene)
+    _admit_priority(pod, scene)
     tolerations = pod["spec"].setdefault("tolerations", [])
     for taint in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(_tolerates(toleration, taint) for toleration in tolerations):
@@ -46,12 +47,32 @@ def _admit_service_account(pod: Draft, scene: Environment) -> None:
     spec["serviceAccountName"] = spec["serviceAccount"] = name
     account = scene.lookup("", "serviceaccounts", namespace, name)
     if account is None:
-        why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
-        raise status.forbidden(_POD, pod["metadata"].get("name", ""), why)
+        raise _refused(pod, f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found')
     if account.get("imagePullSecrets") and not spec.get("imagePullSecrets"):
         spec["imagePullSecrets"] = list(account["imagePullSecrets"])
     if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
         _mount_token(spec, scene)
+
+
+def _admit_priority(pod: Draft, scene: Environment) -> None:
+    """Set the priority of the PriorityClass that the pod names, which must exist."""
+    spec = pod["spec"]
+    if not (name := spec.get("priorityClassName")):
+        return
+    found = scene.lookup("scheduling.k8s.io", "priorityclasses", "", name) or ({"value": CRITICAL[name]} if name in CRITICAL else None)
+    if found is None:
+        raise _refused(pod, f"no PriorityClass with name {name} was found")
+    if spec.get("priority", found["value"]) != found["value"]:
+        why = f"the integer value of priority ({spec['priority']}) must not be provided in pod spec"
+        computed = f"priority admission controller computed {found['value']} from the given PriorityClass name"
+        raise _refused(pod, f"{why}; {computed}")
+    spec["priority"] = found["value"]
+    spec["preemptionPolicy"] = found.get("preemptionPolicy", "PreemptLowerPriority")
+
+
+def _refused(pod: Body, why: str) -> status.StatusError:
+    metadata = pod["metadata"]
+    return status.forbidden(_POD, metadata.get("name") or metadata.get("generateName", ""), why)
 
 
 def _mount_token(spec: Draft, scene: Environment) -> None:

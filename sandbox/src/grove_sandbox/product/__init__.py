@@ -38,6 +38,7 @@ from resources.base import kinds
 from resources.base.labels import GROUP_PROTECTION
 from resources.base.labels import PODCLIQUE as PODCLIQUE_LABEL
 from resources.base.labels import PODGANG as PODGANG_LABEL
+from resources.placement.cluster_room import CRITICAL
 from resources.placement.node_fit import (
     HOST_PORT,
     PODS,
