@@ -1,5 +1,7 @@
 """Pods with a PriorityClass: what kube-apiserver's admission refuses and sets, in its words."""
 
+from typing import Any
+
 import pytest
 
 from engine.ids import Kind
@@ -37,7 +39,7 @@ def test_a_pod_gets_the_priority_of_its_class() -> None:
     ],
 )
 def test_a_pod_is_refused_whose_class_is_missing_or_has_another_priority(
-    metadata: dict[str, str], spec: dict[str, object], message: str
+    metadata: dict[str, str], spec: dict[str, Any], message: str
 ) -> None:
     api = fresh()
 
