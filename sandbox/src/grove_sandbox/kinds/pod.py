@@ -59,15 +59,15 @@ def _admit_priority(pod: Draft, scene: Environment) -> None:
     spec = pod["spec"]
     if not (name := spec.get("priorityClassName")):
         return
-    found = scene.lookup("scheduling.k8s.io", "priorityclasses", "", name) or ({"value": CRITICAL[name]} if name in CRITICAL else None)
-    if found is None:
-        raise _refused(pod, f"no PriorityClass with name {name} was found")
-    if spec.get("priority", found["value"]) != found["value"]:
+    named = scene.lookup("scheduling.k8s.io", "priorityclasses", "", name) or ({"value": CRITICAL[name]} if name in CRITICAL else None)
+    if named is None:
+        raise _refused(pod, f"no PriorityClass with name {name} was named")
+    if spec.get("priority", named["value"]) != named["value"]:
         why = f"the integer value of priority ({spec['priority']}) must not be provided in pod spec"
-        computed = f"priority admission controller computed {found['value']} from the given PriorityClass name"
+        computed = f"priority admission controller computed {named['value']} from the given PriorityClass name"
         raise _refused(pod, f"{why}; {computed}")
-    spec["priority"] = found["value"]
-    spec["preemptionPolicy"] = found.get("preemptionPolicy", "PreemptLowerPriority")
+    spec["priority"] = named["value"]
+    spec["preemptionPolicy"] = named.get("preemptionPolicy", "PreemptLowerPriority")
 
 
 def _refused(pod: Body, why: str) -> status.StatusError:
