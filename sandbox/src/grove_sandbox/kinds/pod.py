@@ -61,7 +61,7 @@ def _admit_priority(pod: Draft, scene: Environment) -> None:
         return
     named = scene.lookup("scheduling.k8s.io", "priorityclasses", "", name) or ({"value": CRITICAL[name]} if name in CRITICAL else None)
     if named is None:
-        raise _refused(pod, f"no PriorityClass with name {name} was named")
+        raise _refused(pod, f"no PriorityClass with name {name} was found")
     if spec.get("priority", named["value"]) != named["value"]:
         why = f"the integer value of priority ({spec['priority']}) must not be provided in pod spec"
         computed = f"priority admission controller computed {named['value']} from the given PriorityClass name"
