@@ -36,7 +36,7 @@ class Portions:
         self.awaited: Set[ResourceId] = frozenset()
         """Those that wait and are not large, and that somebody has created or edited since they were planned."""
         self._interruptions = Counter[ResourceId]()
-        """How often the planning of a large root was interrupted since it has ended."""
+        """How often the planning of a large root was interrupted since it has ended, of those that are still to be planned."""
         self._planned: ResourceId | None = None
         """The large root that this pass plans."""
         self._gave_way = False
@@ -59,6 +59,7 @@ class Portions:
     def begin(self, sizes: Mapping[ResourceId, int], at: float) -> None:
         """Begin a pass at this time. `sizes`: the roots that are to be planned anew, and for how many objects each."""
         self.begun = frozenset(sizes)
+        self._interruptions = Counter({root: count for root, count in self._interruptions.items() if root in sizes})
         large = dict.fromkeys(root for root, size in sizes.items() if size > self._large)
         queue = [*(root for root in self._waiting if root in large), *(root for root in large if root not in self._waiting)]
         may_plan = bool(queue) and at >= self._not_before

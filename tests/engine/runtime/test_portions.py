@@ -94,6 +94,22 @@ def test_a_root_that_was_interrupted_often_is_planned_to_its_end_whatever_is_mor
     assert portions.may_be_interrupted
 
 
+def test_how_often_a_root_was_interrupted_is_forgotten_with_it() -> None:
+    portions = Portions(10)
+    for _ in range(INTERRUPTIONS):
+        portions.begin({FIRST: 11}, 0.0)
+        portions.interrupt()
+    portions.begin({FIRST: 11}, 0.0)
+    assert not portions.may_be_interrupted
+
+    portions.begin({}, 0.0)
+    portions.end()
+
+    # Another one of its name is a root of its own.
+    portions.begin({FIRST: 11}, 0.0)
+    assert portions.may_be_interrupted
+
+
 def test_what_is_not_to_be_planned_any_more_does_not_wait() -> None:
     portions = Portions(10)
     portions.begin(SIZES, 0.0)
