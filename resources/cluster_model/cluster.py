@@ -113,16 +113,17 @@ class ModelledCluster:
         gang_schedulers: Collection[str] = (),
         component_pods: Mapping[ResourceId, Sequence[Live]] | None = None,
         device_classes: Collection[str] | None = None,
+        absent: Collection[ResourceId] = (),
     ) -> None:
         """`room`: the nodes; None: they are not known, and every pod is assumed to have room.
 
-        `listed`, `device_classes`: see `PodReferences`. `gang_schedulers`: see `IncompleteGangs`.
+        `listed`, `device_classes`, `absent`: see `PodReferences`. `gang_schedulers`: see `IncompleteGangs`.
         `component_pods`: component -> its pods of the newest template, as far as they were read.
         """
         enabled = tuple(fabrics)
         self._gangs = IncompleteGangs(gang_schedulers)
         self._room, self._component_pods = room, component_pods or {}
-        self._references = PodReferences(enabled, listed, device_classes)
+        self._references = PodReferences(enabled, listed, device_classes, absent)
         self._store: ForecastStore | None = None
         self._slots = PodSlots(enabled, room.slot_kinds if room is not None else ())
         self._components: ComponentModel | None = None

@@ -28,13 +28,19 @@ CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 class PodReferences:
     """What pods refer to among the objects of a forecast, and what of it is missing."""
 
-    def __init__(self, fabrics: Iterable[Fabric], listed: Collection[str] = LISTED, device_classes: Collection[str] | None = None) -> None:
-        """`listed`: the kinds of objects of which all are known; objects of other kinds are assumed to exist.
+    def __init__(
+        self,
+        fabrics: Iterable[Fabric],
+        listed: Collection[str] = LISTED,
+        device_classes: Collection[str] | None = None,
+        absent: Collection[ResourceId] = (),
+    ) -> None:
+        """`listed`: the kinds of objects of which all are known; objects of other kinds are assumed to exist, but for those in `absent`.
 
         `device_classes`: the names of the DeviceClasses that exist; None: they are not known, and assumed to exist.
         """
         self._fabrics = {fabric.kind.key: fabric for fabric in fabrics}
-        self._listed, self._device_classes = frozenset(listed), device_classes
+        self._listed, self._device_classes, self._absent = frozenset(listed), device_classes, absent
         self._promised: set[ResourceId] = set()
         """The templates of claims that drivers make for domains that exist."""
 
@@ -57,7 +63,7 @@ class PodReferences:
 
         Also the DeviceClasses that its claims ask for: until they exist the scheduler places no pod with a claim that has no devices yet.
         """
-        claims = (id for id in claims_of(pod.id.namespace, pod.body.get("spec")) if id.kind in self._listed)
+        claims = (id for id in claims_of(pod.id.namespace, pod.body.get("spec")) if id.kind in self._listed or id in self._absent)
         templates = (id for _, id in _unmade_claims(store, pod) if id.kind in self._listed or id in self._promised)
         return tuple(dict.fromkeys(id for id in (*templates, *claims, *self._classes(store, pod)) if store.find(id) is None))
 

@@ -211,6 +211,7 @@ def _inspection_needs(configuration: Configuration, use: Use) -> Iterator[_Need]
     yield kinds.NODE, ("list",), ""
     yield kinds.LIMIT_RANGE, ("list",), ""
     yield kinds.DEVICE_CLASS, ("list",), ""
+    yield kinds.PVC, ("list",), ""
     for fabric in configuration.fabrics:
         if fabric.slots is not None:
             yield fabric.slots.inventory_kind, ("list",), ""

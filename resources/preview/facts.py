@@ -106,6 +106,8 @@ class FirstPass(Struct, frozen=True, eq=False, dict=True):
     """Component whose pods may wait for claims -> those of the newest template; absent: they were not read."""
     device_classes: frozenset[str] | None = None
     """The names of the DeviceClasses that exist; None: they are not known, or no claim asks for one."""
+    absent: frozenset[ResourceId] = frozenset()
+    """The PersistentVolumeClaims that pods of sets name and that do not exist, as far as they could be listed."""
     forbidden: frozenset[str] = frozenset()
     """The resources that the user may not list, although this pass would have them."""
     assumes_secrets: bool = False

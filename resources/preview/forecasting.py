@@ -20,12 +20,12 @@ from engine.resource import Body
 from engine.tick import executable
 from engine.verb import Verb
 from resources.base import kinds
-from resources.base.fields import mapping
+from resources.base.fields import mapping, mappings
 from resources.cluster_model.cluster import ModelledCluster, RoomModel
 from resources.cluster_model.pods import PodSelector, is_component, is_refused_just_now
 from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.model.gang_scheduling import whole_gang_schedulers
-from resources.model.pod_facts import facts_of
+from resources.model.pod_facts import claims_of, facts_of
 from resources.ports.fabric import Fabric
 from resources.preview.facts import FirstPass
 from resources.registry import BLUEPRINTS
@@ -65,7 +65,7 @@ def simulated(first: FirstPass, model: ModelledCluster | None = None) -> Forecas
 def model_for(first: FirstPass, room: RoomModel | None = None) -> ModelledCluster:
     """A cluster with these nodes, whose objects are all known but for those of a record and of kinds that could not be listed."""
     fabrics, gang_schedulers = first.configuration.fabrics, whole_gang_schedulers(first.configuration)
-    return ModelledCluster(fabrics, room, first.listed, gang_schedulers, first.component_pods, first.device_classes)
+    return ModelledCluster(fabrics, room, first.listed, gang_schedulers, first.component_pods, first.device_classes, first.absent)
 
 
 def from_sample(first: FirstPass) -> Forecast | None:
@@ -189,6 +189,14 @@ def may_have_claims(first: FirstPass) -> bool:
     if any(mapping(mapping(body.get("spec")).get("template")).get("resourceClaimTemplates") for _, body in sets):
         return True
     return any(requested_by_sets(sets, fabric, groups) for fabric in first.configuration.fabrics)
+
+
+def named_volume_claims(first: FirstPass) -> Iterator[ResourceId]:
+    """The PersistentVolumeClaims that the templates of the sets name of which something may follow, some more than once."""
+    for id, body in restricted(first).sets:
+        for clique in mappings(mapping(mapping(body.get("spec")).get("template")).get("cliques")):
+            named = claims_of(id.namespace, mapping(clique.get("spec")).get("podSpec"))
+            yield from (claim for claim in named if claim.kind == kinds.PVC.name)
 
 
 def needs(first: FirstPass, forecast: Forecast | None = None) -> Needs:

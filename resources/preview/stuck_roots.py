@@ -52,7 +52,7 @@ def stuck_roots(
     last: FirstPass, written: Collection[ResourceId], *, assume_nodes: bool, component_pods: Mapping[ResourceId, Iterable[Live]]
 ) -> frozenset[ResourceId]:
     """The written roots with a pod that the scheduler cannot place (not with `assume_nodes`), whose claims are not made for long, or
-    that has failed and ends stuck.
+    that has failed and ends stuck. And those of the plan with a pod that refers to what does not exist, as far as that is known.
 
     Also those with a component whose controller reports that the API server refuses pods. `component_pods`: root -> pods of its
     components that have the newest template: others go once these are ready. Pods that have started and are not ready yet are
@@ -63,19 +63,24 @@ def stuck_roots(
     pods = {each.root.id: _serving((*_pods_of(each), *component_pods.get(each.root.id, ()))) for each in roots}
     unplaced = {root for root, facts in pods.items() if not assume_nodes and any(map(is_refused, facts))}
     since = last.now - PATIENCE
-    unplaced |= {
-        root
-        for root, facts in pods.items()
-        if any(not pod.node and pod.live.created_at <= since and unmade_claims(pod.live) for pod in facts)
-    }
+    unplaced |= {root for root, facts in pods.items() if any(pod.live.created_at <= since and _awaits_claims(pod) for pod in facts)}
     halted = {each.root.id for each in roots if any(is_component(live.id) and is_halted(live) for live in each.lives())}
     failing = {root for root, facts in pods.items() if any(pod.failing for pod in facts)} - unplaced - halted
-    others = (each for each in last.world.roots if not assume_nodes and each.root.id not in written)
-    paused = {each.root.id for each in others if any(map(is_refused, _serving(_pods_of(each))))}
-    forecast = forecast_of(last) if failing or paused else None
-    paused = {root for root in paused if forecast is not None and forecast.longest_pause(root) > PATIENCE}
-    failing = {root for root in failing if forecast is None or forecast.end_of(root) is End.STUCK}
-    return frozenset(unplaced | halted | failing | paused)
+    planned = {plan.root for plan in last.planned.plans}
+    own = {each.root.id: _serving(_pods_of(each)) for each in last.world.roots if each.root.id in planned}
+    waiting = {root for root, facts in own.items() if any(is_refused(pod) or _awaits_claims(pod) for pod in facts)} - unplaced - halted
+    forecast = forecast_of(last) if failing or waiting else None
+    if forecast is None:
+        return frozenset(unplaced | halted | failing)
+    short = waiting & forecast.shortages.keys()
+    paused = {root for root in waiting - pods.keys() if not assume_nodes and forecast.longest_pause(root) > PATIENCE}
+    failing = {root for root in failing if forecast.end_of(root) is End.STUCK}
+    return frozenset(unplaced | halted | failing | short | paused)
+
+
+def _awaits_claims(pod: PodFacts) -> bool:
+    """Whether a pod has no node, and claims of it are not made from their templates."""
+    return not pod.node and bool(unmade_claims(pod.live))
 
 
 def _pods_of(observed: Observed) -> Iterator[Live]:

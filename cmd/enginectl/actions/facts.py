@@ -22,7 +22,7 @@ from resources.placement.cluster_room import NO_DEFAULTS, Defaults, RoomNode
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 from resources.preview.facts import NEW_NODES, NO_FACTS, NO_ROOM, Facts, FirstPass, RoomFacts
-from resources.preview.forecasting import Needs, can_be_forecast, creates_components, may_have_claims, needs
+from resources.preview.forecasting import Needs, can_be_forecast, creates_components, may_have_claims, named_volume_claims, needs
 
 
 class FactReader(Struct, eq=False):
@@ -117,8 +117,12 @@ async def read_facts(
 
 
 async def with_requirements(engine: Engine[Configuration], first: FirstPass) -> FirstPass:
-    """The pass with what pods need to start that it does not observe: DeviceClasses, and for components which pods wait for claims."""
-    return await with_component_pods(engine, await with_device_classes(engine.provider, first))
+    """The pass with what pods need to start that it does not observe.
+
+    That is DeviceClasses, PersistentVolumeClaims, and for components which pods wait for claims.
+    """
+    known = await with_volume_claims(engine.provider, await with_device_classes(engine.provider, first))
+    return await with_component_pods(engine, known)
 
 
 async def with_component_requirements(engine: Engine[Configuration], first: FirstPass) -> FirstPass:
@@ -215,6 +219,16 @@ async def with_device_classes(provider: Provider, first: FirstPass) -> FirstPass
     names = frozenset(live.id.name for live in observation.references)
     is_known = names or kinds.DEVICE_CLASS.key not in observation.unserved
     return replace(first, device_classes=names) if is_known else first
+
+
+async def with_volume_claims(provider: Provider, first: FirstPass) -> FirstPass:
+    """The pass with the PersistentVolumeClaims that sets name and that do not exist, unless they cannot be listed."""
+    if first.is_record or not can_be_forecast(first) or not (named := frozenset(named_volume_claims(first))):
+        return first
+    reader = FactReader(provider, forbidden=set(first.forbidden))
+    listed = await _listed_in(reader, kinds.PVC, {id.namespace for id in named})
+    existing = named if listed is None else {live.id for live in listed}
+    return replace(first, absent=named.difference(existing), forbidden=frozenset(reader.forbidden))
 
 
 async def _listed_in(reader: FactReader, kind: Kind, namespaces: Collection[str]) -> list[Live] | None:

@@ -230,10 +230,11 @@ async def with_stuck(
     if result.ending is not Ending.TIMED_OUT or result.mid_pass:
         return result
     from enginectl.actions.component_reading import pods_of_components
+    from enginectl.actions.facts import with_volume_claims
     from resources.cluster_model.component_pods import of_newest_template
     from resources.preview.stuck_roots import stuck_roots, unready_components
 
-    last = first_pass_of(result.last_pass)
+    last = await with_volume_claims(provider, first_pass_of(result.last_pass))
     written = {root for each in changes(result) if (root := result.roots.get(each.operation.key)) is not None}
     components = {each.live.id: each for each in unready_components(last, written)} if not assume_nodes else {}
     pods: dict[ResourceId, list[Live]] = {}

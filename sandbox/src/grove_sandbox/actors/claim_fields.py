@@ -1,4 +1,4 @@
-"""Claim fields: which ResourceClaims a pod uses, what a claim requests, and what its status says of devices and pods."""
+"""Claim fields: which claims a pod uses, what a claim requests, and what its status says of devices and pods."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,6 +22,12 @@ def uses_claims(pod: Body) -> bool:
 def claims_of(pod: Body | None) -> tuple[Key, ...]:
     """The claims that the pod uses, as far as they have been created."""
     return tuple(key for key in claims_by_name(pod).values() if key is not None)
+
+
+def volume_claims_of(pod: Body) -> tuple[str, ...]:
+    """The names of the PersistentVolumeClaims that the pod mounts."""
+    volumes = pod["spec"].get("volumes") or ()
+    return tuple(claim["claimName"] for volume in volumes if (claim := volume.get("persistentVolumeClaim")))
 
 
 def claims_by_name(pod: Body | None) -> Mapping[str, Key | None]:

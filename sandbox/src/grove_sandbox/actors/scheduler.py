@@ -16,7 +16,7 @@ from grove_sandbox.actors.body import (
     status_of,
     uid_of,
 )
-from grove_sandbox.actors.claim_fields import claims_of, uses_claims
+from grove_sandbox.actors.claim_fields import claims_of, uses_claims, volume_claims_of
 from grove_sandbox.actors.dynamic_resources import ClaimsNotReady, DynamicResources
 from grove_sandbox.actors.event_recorder import record_warning
 from grove_sandbox.actors.gang import PodBlock, PodStates, SchedulingUnit, unit_of
@@ -52,6 +52,7 @@ class Scheduler:
         self._pool = Pool()
         self._pods = InformerStore(kinds.POD, self._on_pod)
         self._nodes = InformerStore(kinds.NODE, self._on_node)
+        self._volumes = InformerStore(kinds.PVC, self._on_volume)
         self._dra = DynamicResources(client, self._pool, self._retry_unschedulable, self._on_claim)
         self._pods_of_claim: dict[Key, dict[Key, None]] = {}
         """Unplaced pods by the claims that they use."""
@@ -64,7 +65,7 @@ class Scheduler:
     async def run(self) -> None:
         """Schedule until cancelled."""
         async with anyio.create_task_group() as tasks:
-            stores = (self._pods, self._nodes, *self._gangs.stores, *self._dra.stores)
+            stores = (self._pods, self._nodes, self._volumes, *self._gangs.stores, *self._dra.stores)
             tasks.start_soon(run_informers, self._client, self._clock, *stores)
             # Nothing is placed before it is known what is in use.
             for store in stores:
@@ -98,6 +99,10 @@ class Scheduler:
                 self._queue.add(unit_of(pod))
         if not self._pods_of_claim.get(key):
             self._pods_of_claim.pop(key, None)
+
+    def _on_volume(self, _: Key, old: Body | None, new: Body | None) -> None:
+        if old is None and new is not None:
+            self._retry_unschedulable()
 
     def _retry_unschedulable(self) -> None:
         self._queue.add_after(None, RETRY_DELAY)
@@ -287,6 +292,10 @@ class Scheduler:
 
     def _requirements(self, pods: Sequence[Body]) -> Requirements:
         """What the pods require, of nodes and of each other. Raises `ValueError` for malformed quantities, `ClaimsNotReady`."""
+        for name in (
+            name for pod in pods for name in volume_claims_of(pod) if self._volumes.get(pod["metadata"]["namespace"], name) is None
+        ):
+            raise ClaimsNotReady(f'0/{len(self._nodes.objects)} nodes are available: persistentvolumeclaim "{name}" not found. not found')
         of_pods = dict(self._dra.with_devices([(pod, requirements_of(pod)) for pod in pods]))
         affinities = {uid_of(pod): affinity for pod in pods if (affinity := affinity_of(pod, self._pods.objects.values())) is not None}
         return Requirements(of_pods, affinities)
