@@ -11,9 +11,21 @@ import pytest
 
 from tests.enginectl.calling import ROOT
 
-LOCKS: Final = tuple(ROOT / "deploy" / "image" / name for name in ("requirements.lock", "build.lock"))
+LOCKS: Final = tuple(ROOT / "deploy" / "image" / name for name in ("requirements.lock", "build.lock", "sandbox.lock"))
 ENTRY: Final = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^ ]+)(?P<hashes>( \\\n    --hash=sha256:[0-9a-f]{64})+)\n")
 OURS: Final = re.compile(r"pip3? (install|download|wheel)\b[^\n`]*?[\s'\"](grove[-_](engine|sandbox|initc))(?![\w./-]*\.whl)\b")
+INSTALLS: Final = re.compile(
+    r"""\bpip[3x]?"?,?(\s+"?--?[\w-]+"?,?(\s+"?[^\s"-][^\s"]*"?,?)??)*\s+"?(install|download|wheel|run)\b|\beasy_install\b|\buvx?\s"""
+)
+"""A command that installs packages of Python."""
+OF_A_PATH: Final = re.compile(r"--no-deps .*(\.whl|\"\$source\")$")
+"""A wheel or a checkout, and nothing that it needs."""
+WITHOUT_HASHES: Final = {
+    ("Makefile", "$(bin)/python -m pip install"): "what a contributor works with is installed for editing, which pip refuses with hashes",
+    ("Makefile", "$(bin)/python -m pip wheel"): "what the demo needs of a checkout, on any platform: the locks are for Linux",
+    ("deploy/image/lock.py", '"pip", "--disable-pip-version-check", "install"'): "asks pip what it would install, for the locks",
+}
+"""File and command -> why it has no hashes."""
 
 
 def tracked() -> Iterator[tuple[str, str]]:
@@ -29,6 +41,25 @@ def test_nothing_of_ours_is_installed_by_its_name_which_may_be_somebody_elses_in
     assert [name for name, text in tracked() if OURS.search(text)] == []
     assert OURS.search("pip install --quiet grove-engine") and OURS.search("pip install 'grove-engine[policy]'")
     assert not OURS.search("pip install https://wheels.example.com/grove_engine-0.1.0-py3-none-any.whl")
+
+
+def test_whatever_builds_tests_or_releases_installs_what_is_known_by_its_hash() -> None:
+    places = [(name, text) for name, text in tracked() if name == "Makefile" or name.startswith(("deploy/", ".github/", ".ci/"))]
+    found = [(name, line.strip()) for name, text in places for line in text.replace("\\\n", " ").splitlines() if is_unknown(line)]
+    excepted = {(name, line): known for name, line in found for known in WITHOUT_HASHES if known[0] == name and known[1] in line}
+
+    assert [each for each in found if each not in excepted] == []
+    assert set(excepted.values()) == WITHOUT_HASHES.keys()
+    assert is_unknown("run: python -m pip install hatchling==1.33.0") and is_unknown(
+        '"$python" -m pip install --constraint c.txt "$folder"/*.whl'
+    )
+    assert is_unknown("pip install --no-deps hatchling")
+
+
+def is_unknown(line: str) -> bool:
+    """Whether a line installs what an index serves, whatever that is."""
+    is_command = INSTALLS.search(line) and not line.lstrip().startswith("#")
+    return bool(is_command) and "--require-hashes" not in line and not OF_A_PATH.search(line.rstrip())
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)

@@ -1,11 +1,11 @@
-"""The lock files: what the image is built from, each file of it by its hash.
+"""The lock files: what the image and a release are built from, each file of it by its hash.
 
     python deploy/image/lock.py            # `make lock`
 
-Writes `requirements.lock` (what the engine and its extra `otel` need at run time) and `build.lock` (what builds its wheel) beside
-this file. Versions are those of constraints.txt and of `build-system` in pyproject.toml; pip says which wheels it would install, on Linux
-with glibc, for each supported version of Python and processor, and what their hashes are. Nothing is installed. The addresses of an index
-are not written.
+Writes `requirements.lock` (what the engine and its extra `otel` need at run time), `sandbox.lock` (what the sandbox needs besides) and
+`build.lock` (what builds their wheels) beside this file. Versions are those of constraints.txt and of `build-system` in pyproject.toml; pip
+says which wheels it would install, on Linux with glibc, for each supported version of Python and processor, and what their hashes are.
+Nothing is installed. The addresses of an index are not written.
 """
 
 import json
@@ -26,6 +26,8 @@ PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 PROCESSORS: Final = ("x86_64", "aarch64")
 GLIBCS: Final = (17, 28, 41)
 """Minor versions of glibc 2: of old systems, of those in between, and of new ones, for which there may be other wheels."""
+NEWER_GLIBCS: Final = GLIBCS[1:]
+"""Those for which there is a wheel of everything that the sandbox needs."""
 HEADER: Final = "# Made by `make lock`: wheels for Linux (glibc), Python {pythons}, {processors}. Do not edit.\n"
 
 Wheels = Mapping[str, frozenset[str]]
@@ -33,21 +35,24 @@ Wheels = Mapping[str, frozenset[str]]
 
 
 def main() -> None:
-    """Write both files."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    """Write the files."""
+    project, sandbox = (tomllib.loads((ROOT / folder / "pyproject.toml").read_text()) for folder in ("", "sandbox"))
     extras = project["project"]["optional-dependencies"]
     write(FOLDER / "requirements.lock", [*project["project"]["dependencies"], *extras["otel"]])
+    write(FOLDER / "sandbox.lock", sandbox["project"]["dependencies"], NEWER_GLIBCS, besides=FOLDER / "requirements.lock")
     write(FOLDER / "build.lock", project["build-system"]["requires"])
 
 
-def write(file: Path, requirements: Sequence[str]) -> None:
-    """Write what these requirements need, directly or not."""
-    file.write_text("".join(lines(locked(requirements))))
+def write(file: Path, requirements: Sequence[str], glibcs: Sequence[int] = GLIBCS, besides: Path | None = None) -> None:
+    """Write what these requirements need, directly or not, less what is in the file `besides` already."""
+    known = set(besides.read_text().split()) if besides is not None else set[str]()
+    wheels = locked(requirements, glibcs)
+    file.write_text("".join(lines({name: digests for name, digests in wheels.items() if name not in known})))
 
 
-def locked(requirements: Sequence[str]) -> Wheels:
+def locked(requirements: Sequence[str], glibcs: Sequence[int]) -> Wheels:
     """The wheels on every platform, together."""
-    platforms = list(product(PYTHONS, PROCESSORS, GLIBCS))
+    platforms = list(product(PYTHONS, PROCESSORS, glibcs))
     with ThreadPoolExecutor(4) as threads:
         reports = list(threads.map(lambda platform: reported(requirements, *platform), platforms))
     wheels: dict[str, frozenset[str]] = {}
