@@ -196,6 +196,8 @@ class Intent(Struct, frozen=True, eq=False):
     """What has been read from the manifests and the roots before, and need not be read again. Passes begin with it and do not change it."""
     warned: Mapping[ResourceId, frozenset[str]] = field(default_factory=dict)
     """Root -> the warnings about its manifest that were written to stderr already: what follows on a terminal does not repeat them."""
+    replicas: Mapping[ResourceId, Mapping[str, int]] = field(default_factory=dict)
+    """Root of a manifest -> part of it -> how many replicas manifests beside its own ask for. A sync writes them once."""
 
 
 NOTHING = Intent()

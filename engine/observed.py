@@ -279,6 +279,7 @@ class MemoryAllowance(Struct, frozen=True):
 
 NONE_MISLABELLED: frozenset[ResourceId] = frozenset()
 NO_HOLDS: Mapping[str, str] = MappingProxyType({})
+NO_REPLICAS: Mapping[str, int] = MappingProxyType({})
 
 
 class Observed(Struct, frozen=True, eq=False):
@@ -317,6 +318,8 @@ class Observed(Struct, frozen=True, eq=False):
 
     allowance: MemoryAllowance | None = None
     """How many objects may be created for the root, by the memory that they take; None: all that it needs."""
+    replicas: Mapping[str, int] = NO_REPLICAS
+    """Part of the root -> how many replicas manifests beside its own ask for; its blueprint knows the names. Only with a proposal."""
 
     def slice(self, key: str) -> Slice:
         """The slice of that key; empty if there is none."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -9,20 +10,24 @@ from msgspec.structs import replace
 from engine.blueprint import Blueprint, C, NestedRoot
 from engine.ids import Kind, ResourceId
 from engine.memo import PARTS, Memo, Revised, blueprint_memo, differences, is_equal
-from engine.observed import Live, Observed, World, by_root, live, slice_of
+from engine.observed import NO_REPLICAS, Live, Observed, World, by_root, live, slice_of
 from engine.paths import overlay
 from engine.resource import Body
 
 COMPOSITION: Final = "composition"
 """The key of what was composed last."""
 NO_ROOTS: Final = frozenset[ResourceId]()
+NONE_ASKED: Final[Mapping[ResourceId, Mapping[str, int]]] = MappingProxyType({})
 Key = TypeVar("Key")
 
 
-def propose(world: World, manifests: Iterable[Body], referred: Iterable[Kind] = ()) -> World:
+def propose(
+    world: World, manifests: Iterable[Body], referred: Iterable[Kind] = (), replicas: Mapping[ResourceId, Mapping[str, int]] = NONE_ASKED
+) -> World:
     """The world as if these root manifests were applied: existing roots get a proposal, new ones are added without a uid.
 
     Roots of the kinds in `referred` replace the references of the same name, because other roots may refer to them.
+    `replicas`: see `Intent`.
     """
     manifests = tuple(manifests)
     if not manifests:
@@ -30,10 +35,11 @@ def propose(world: World, manifests: Iterable[Body], referred: Iterable[Kind] = 
     proposals = {root.id: (root, manifest) for manifest in manifests for root in (proposed_root(manifest),)}
     world = _with_references(world, proposals.values(), {kind.name for kind in referred})
     existing = tuple(
-        replace(observed, proposal=proposals.pop(observed.root.id)[1]) if observed.root.id in proposals else observed
+        replace(observed, proposal=proposals.pop(id)[1], replicas=replicas.get(id, NO_REPLICAS)) if id in proposals else observed
         for observed in world.roots
+        for id in (observed.root.id,)
     )
-    new = tuple(_new_root(world, root, manifest) for root, manifest in proposals.values())
+    new = tuple(_new_root(world, root, manifest, replicas.get(root.id, NO_REPLICAS)) for root, manifest in proposals.values())
     return replace(world, roots=tuple(sorted(existing + new, key=lambda observed: observed.root.id)))
 
 
@@ -52,9 +58,10 @@ def _is_changed(existing: Live | None, manifest: Body) -> bool:
     return existing is None or existing.body.get("spec") != manifest.get("spec")
 
 
-def _new_root(world: World, root: Live, manifest: Body) -> Observed:
+def _new_root(world: World, root: Live, manifest: Body, replicas: Mapping[str, int]) -> Observed:
     """The observation of a root that does not exist yet: it has no objects."""
-    return Observed(root, {}, manifest, incomplete=frozenset(world.incomplete), references=world.references, unserved=world.unserved)
+    incomplete, references = frozenset(world.incomplete), world.references
+    return Observed(root, {}, manifest, incomplete=incomplete, references=references, unserved=world.unserved, replicas=replicas)
 
 
 def proposed_root(manifest: Body) -> Live:

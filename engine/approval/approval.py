@@ -76,6 +76,8 @@ class Approval(Struct, frozen=True, eq=False):
     """The roots that are removed, and why."""
     pods: Mapping[ResourceId, ObjectKey] = field(default_factory=dict)
     """Each object of the operations for which an index stands, with that index."""
+    replicas: Mapping[ResourceId, Mapping[str, int]] = field(default_factory=dict)
+    """See `Intent`."""
 
     def subject(self, id: ResourceId) -> ObjectKey:
         """What an object among the operations is to this approval."""

@@ -110,6 +110,7 @@ def _wire(plan: SavedPlan) -> WirePlan:
         pods=tuple((id, _wire_subject(approval.pods[id])) for id in sorted(approval.pods)),
         report=_wire_report(plan.report),
         forecast=_wire_forecast(forecast) if forecast else None,
+        replicas=tuple((id, dict(numbers)) for id, numbers in sorted(approval.replicas.items())),
     )
 
 
@@ -174,6 +175,7 @@ def _plan(wire: WirePlan) -> SavedPlan:
         manifests=wire.manifests,
         removals={_id(each.object): Removal(each.uid, each.why, each.after_manifests) for each in wire.removals},
         pods={id: _subject(each) for id, each in wire.pods},
+        replicas=dict(wire.replicas),
     )
     shown = wire.report
     report = Report(tuple(map(read_root, shown.roots)), shown.objections, shown.incomplete, judgement=shown.judgement, others=shown.others)

@@ -56,6 +56,7 @@ def approval_of(world: World, planned: Plans, forecast: Forecast | None, intent:
         manifests=intent.manifests,
         removals=intent.removals,
         pods={each.id: subject for each in (*first, *following) if (subject := names.subject(each.id)).index},
+        replicas=intent.replicas,
     )
 
 

@@ -109,7 +109,7 @@ class WireForecast(_Strict, frozen=True):
     collected: int = 0
 
 
-class WirePlan(_Strict, frozen=True):
+class WirePlan(_Strict, frozen=True, omit_defaults=True):
     """The whole file."""
 
     version: int
@@ -132,3 +132,5 @@ class WirePlan(_Strict, frozen=True):
     """Each pod among the operations, with the index of the PodClique that it is."""
     report: WireReport
     forecast: WireForecast | None
+    replicas: tuple[tuple[ResourceId, dict[str, Annotated[int, msgspec.Meta(ge=0)]]], ...] = ()
+    """Root of a manifest -> part of it -> how many replicas manifests beside its own ask for."""

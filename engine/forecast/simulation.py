@@ -282,7 +282,7 @@ class _Simulation(Generic[C]):
             failed_calls=self.tried,
             trials_of=lambda root: self.trials.get(root, NOT_MADE),
         )
-        proposed = propose(self.previous, self.intent.manifests)
+        proposed = propose(self.previous, self.intent.manifests, replicas=self.intent.replicas)
         if self.looked_up:
             proposed = replace(proposed, roots=tuple(self._with_lookups(observed) for observed in proposed.roots))
         composed = compose(proposed, self.blueprints, self.configuration, self.memo)

@@ -297,7 +297,7 @@ def _plan(
     memory.world = world
     memory.observed, memory.failures = observation.token, memory.failed_calls.version
     memory.world = with_trials(memory.world, memory.verdicts.of, memory.verdicts.take_changed())
-    proposed = propose(memory.world, intent.manifests, engine.scope.references)
+    proposed = propose(memory.world, intent.manifests, engine.scope.references, intent.replicas)
     composed = compose(memory.lookups.added_to(proposed, memory.memo), engine.blueprints, engine.configuration, memory.memo)
     memory.foreign.forget_listed(composed)
     memory.namespaces.forget_gone(observation.roots)

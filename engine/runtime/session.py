@@ -199,10 +199,25 @@ class _Session(Generic[C]):
             results = await execute(self.engine, self.memory, current, chosen, on_result=self._record, may_write=may_write)
             self._tell_results(current)
             self.is_executing = False
+            self._leave_to_scalers(current, results)
             self.is_over = not chosen and self._nothing_to_wait_for(current)
             if self.is_over or not any(result.outcome is Outcome.DONE for result in results):
                 return
             await self._pause(current, changed=True)
+
+    def _leave_to_scalers(self, current: Pass[C], results: Iterable[Result]) -> None:
+        """Ask no longer for the replicas of a root that exists and whose plan is carried out: whoever scales it then decides."""
+        if not self.intent.replicas:
+            return
+        done = {result.operation.key for result in results if result.outcome is Outcome.DONE}
+        existing = {observed.root.id for observed in current.world.roots if observed.root.uid}
+        left = {
+            plan.root
+            for plan in current.planned.plans
+            if plan.deferred or any(each.key not in done for each in plan.operations if not isinstance(each, WriteStatus))
+        }
+        asked = {root: each for root, each in self.intent.replicas.items() if root not in existing or root in left}
+        self.intent = replace(self.intent, replicas=asked)
 
     def _tell_results(self, current: Pass[C]) -> None:
         """Notify the observer of the results that it does not know yet."""
@@ -274,7 +289,7 @@ class _Session(Generic[C]):
     def _is_ours_alone(self, work: Iterable[Plan]) -> bool:
         """Whether some of the work is to apply our manifests or to remove a root, which no other process does for us."""
         return any(
-            operation.id == plan.root and not isinstance(operation, WriteStatus)
+            (operation.id == plan.root or plan.root in self.intent.replicas) and not isinstance(operation, WriteStatus)
             for plan in work
             if plan.root in self.asked
             for operation in plan.operations

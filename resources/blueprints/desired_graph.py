@@ -36,7 +36,7 @@ from resources.dynamo.objects.obsolete_components import obsolete_components
 from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
 from resources.dynamo.objects.replica_limit import created_replicas, limited_text, too_wide
 from resources.dynamo.objects.scaling import scale_targets, scaler_notes
-from resources.dynamo.objects.scaling_adapter import adapter_notes, adapters_of, scaled, scaling_adapters, with_replicas
+from resources.dynamo.objects.scaling_adapter import adapter_notes, adapters_of, scaled, scaling_adapters, unwritten, with_replicas
 from resources.dynamo.objects.service import frontend_services, service_notes
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
@@ -124,6 +124,7 @@ def graph_plan(
         plan,
         resources=resources,
         states=_with_blockers(_with_limits(plan.states, created), blockers),
+        deferred=(*plan.deferred, *unwritten(observed, specified)),
         limited=limited,
         missing=_listed(blockers, (service for service in blockers if not by_service[service].is_ready)),
         lost=_listed(blockers, (service for service in blockers if by_service[service].is_ready and by_service[service].replicas)),

@@ -61,7 +61,7 @@ def _services_of(observed: Observed) -> Iterator[WrittenService]:
         live.labels.get(COMPONENT, ""): count(get(live.body, ("spec", "replicas"), 0))
         for live in observed.slice(ONLY).of(kinds.SCALING_ADAPTER.name)
     }
-    return services(_body(observed), scaled)
+    return services(_body(observed), {**scaled, **observed.replicas})
 
 
 def _body(observed: Observed) -> Mapping[str, Any]:

@@ -48,6 +48,43 @@ def services(graph: Body, scaled: Mapping[str, int] = NOT_SCALED) -> Iterator[Wr
         yield WrittenService(name, scaled.get(name, 1 if replicas is None else count(replicas)), count(unquoted(nodes)))
 
 
+def adapted(graph: Body) -> Mapping[str, bool]:
+    """The services of a graph, and whether each asks for a scaling adapter."""
+    is_beta = str(graph.get("apiVersion")).endswith("/v1beta1")
+    marks = {name: fields.get("scalingAdapter") for name, fields in _entries(mapping(graph.get("spec")))}
+    return {name: mark is not None if is_beta else bool(mapping(mark).get("enabled")) for name, mark in marks.items()}
+
+
+def with_replicas(graph: Body, numbers: Mapping[str, int]) -> Body:
+    """The graph with these numbers of replicas of some of its services; the graph itself for none."""
+    if not numbers:
+        return graph
+
+    def numbered(name: str, fields: Any) -> Any:
+        return {**fields, "replicas": numbers[name]} if name in numbers and isinstance(fields, Mapping) else fields
+
+    spec = dict(mapping(graph.get("spec")))
+    if isinstance(spec.get("services"), Mapping):
+        spec["services"] = {name: numbered(name, fields) for name, fields in spec["services"].items()}
+    if "components" in spec:
+        spec["components"] = [numbered(str(mapping(fields).get("name")), fields) for fields in spec["components"]]
+    return {**graph, "spec": spec}
+
+
+def kept_replicas(stored: Body, numbers: Mapping[str, int]) -> Mapping[str, int]:
+    """The replicas that a graph is written with whose scaling adapters ask for these numbers: they own them, so that those of the stored
+    graph stay. Where that has none, because the service is new or runs nowhere, it is the number of the adapter; 0 is never written.
+    """
+    known = {name: fields for name, fields in _entries(mapping(stored.get("spec"))) if count(unquoted(fields.get("replicas", 1))) > 0}
+    kept = {name: known[name].get("replicas") if name in known else number for name, number in numbers.items()}
+    return {name: number for name, number in kept.items() if number}
+
+
+def judged_replicas(graph: Body, numbers: Mapping[str, int]) -> Mapping[str, int]:
+    """Those of these numbers of scaling adapters that are beyond what the graph asks for: a smaller one breaks no rule."""
+    return {service.name: number for service in services(graph) if (number := numbers.get(service.name, 0)) > service.replicas}
+
+
 def _entries(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The names and fields of services."""
     yield from ((name, mapping(fields)) for name, fields in mapping(spec.get("services")).items())

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from enginectl.base.exit_codes import Exit
@@ -98,32 +97,6 @@ def test_a_graph_is_the_same_in_yaml_and_in_json(engine: Engine, tmp_path: Path)
 
     assert in_yaml == json.loads(engine("render", "-f", file, "-o", "json").out)["objects"]
     assert ["--distributed-executor-backend", "mp"] in [container["args"][2:4] for container in containers(in_yaml) if "args" in container]
-
-
-ADAPTER = """\
----
-apiVersion: nvidia.com/{version}
-kind: DynamoGraphDeploymentScalingAdapter
-metadata: {{name: g-decode{owner}}}
-spec: {{replicas: 4, dgdRef: {{name: g, {field}: decode}}}}
-"""
-
-
-@pytest.mark.parametrize(("version", "field"), [("v1alpha1", "serviceName"), ("v1beta1", "componentName")])
-def test_the_number_of_a_scaling_adapter_is_not_taken_from_files(version: str, field: str, engine: Engine, tmp_path: Path) -> None:
-    of_cluster, written = (
-        write(tmp_path, more=ADAPTER.format(version=version, field=field, owner=owner)).read_text() for owner in (", uid: u", "")
-    )
-    file = tmp_path / "both.yaml"
-
-    for command in (("diff", "--against", "empty"), ("render",)):
-        file.write_text(of_cluster)
-        assert f"note: {file}:21: DynamoGraphDeploymentScalingAdapter is ignored" in engine(*command, "-f", file).err
-        file.write_text(written)
-        answer = engine(*command, "-f", file)
-        assert answer.code == Exit.FAILED
-        assert f"{file}:22: DynamoGraphDeploymentScalingAdapter g-decode is not taken from files" in answer.err
-        assert "`kubectl scale dgdsa/g-decode --replicas=N`" in answer.err
 
 
 def containers(bodies: list[Any]) -> list[Any]:

@@ -11,8 +11,8 @@ from engine.ids import Kind
 from engine.memo import Memo
 from engine.resource import Body
 from enginectl.base.exit_codes import UsageError
-from enginectl.input.manifest_files import IS_TEMPLATE, read_manifests
-from enginectl.input.roots import VALID, Roots, select_roots
+from enginectl.input.manifest_files import IS_TEMPLATE, VALID, read_manifests
+from enginectl.input.roots import Roots, select_roots
 from resources.base.kinds import PODCLIQUESET
 from resources.schema.issues import ErrorType, Issue
 

@@ -151,6 +151,7 @@ class Stage:
         """The same, for when somebody else turns the clock."""
         ours = process or self.start()
         intent = applying(options.pop("manifests", ()), options.pop("removals", {}), options.pop("record", None))
+        intent = replace(intent, replicas=options.pop("replicas", {}))
         return await sync(self._engine(ours, limits or Limits()), lease or self.lease_for(ours), intent, **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine[Configuration]:  # noqa: B008

@@ -1,13 +1,18 @@
 """Fields of graphs on a real API server: labels and priority, Volcano's queue, the recorded orchestrator, restarts, scaling adapters."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+import yaml
 from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.runtime.sync_report import Ending
+from enginectl.base.exit_codes import Exit
 from providers.kubernetes.client import KubernetesClient
 from providers.registry import SCHEDULERS
 from resources.base import kinds
@@ -16,6 +21,7 @@ from resources.dynamo.restart import RESTARTED_AT
 from resources.ports.configuration import VOLCANO_SCHEDULER
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import started
+from tests.enginectl.calling import finished
 from tests.stories.graphs import graph, service
 from tests.stories.stage import DEFAULT
 from tests.stories.test_control_plane import SETUP, Audit, connection, define, synced
@@ -140,3 +146,27 @@ async def test_the_queue_of_volcano_is_that_of_the_set_and_its_pods_name_volcano
 
         await admin.delete(kinds.DYNAMO_GRAPH, namespace, "chat", propagation="Background")
         assert (await synced(plane, namespace, WITH_VOLCANO)).ending is Ending.DONE
+
+
+async def test_the_number_of_an_adapter_in_a_file_is_written_and_kept(plane: ControlPlane, tmp_path: Path) -> None:
+    namespace, file = "asked", tmp_path / "chat.yaml"
+
+    async def engine(command: str, *adapters: dict[str, Any]) -> str:
+        file.write_text(yaml.safe_dump_all([chat(namespace, "grove"), *adapters]))
+        answer = await anyio.to_thread.run_sync(partial(finished, command, "-f", file, "--kubeconfig", plane.kubeconfig("admin")))
+        assert answer.code == Exit.DONE, answer
+        return answer.out
+
+    async with connection(plane, "admin") as admin:
+        await define(admin, namespace)
+        metadata = {"name": "chat-decode", "namespace": namespace}
+        reference = {"name": "chat", "serviceName": "decode"}
+        adapter: Any = {"apiVersion": ADAPTER.api_version, "kind": ADAPTER.name, "metadata": metadata}
+        for replicas in (2, 3):
+            adapter["spec"] = {"replicas": replicas, "dgdRef": reference}
+            await engine("sync", adapter)
+            assert "No changes" in await engine("diff", adapter)
+            await engine("sync")
+            (adapter,) = (each for each in (await admin.list(ADAPTER, namespace)).items if each["metadata"]["name"] == "chat-decode")
+            assert adapter["spec"]["replicas"] == adapter["status"]["replicas"] == replicas
+            assert (await admin.get(kinds.SCALING_GROUP, namespace, "chat-0-decode"))["spec"]["replicas"] == replicas

@@ -6,11 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from engine.ids import Kind
-from engine.operation import Scale
+from engine.operation import Patch, Scale
 from engine.report.text import text
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from resources.base.labels import POD_FORM
+from resources.dynamo.model.form import PodForm
 from resources.dynamo.versions.api_versions import ALPHA
 from resources.dynamo.versions.converted import as_version
 from resources.model.growth_limit import LIMITED
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.anyio
 
 ADAPTER = kinds.SCALING_ADAPTER
 NEWER = kinds.newer(ADAPTER)[0]
+GRAPH = kinds.DYNAMO_GRAPH.id("default", "chat")
 CRD_NAME = f"{ADAPTER.plural}.{ADAPTER.group}"
 ON = {"scalingAdapter": {"enabled": True}}
 OLDER = {POD_FORM: "5"}
@@ -187,13 +189,7 @@ async def test_an_older_graph_is_told_what_new_ones_have() -> None:
 
 async def test_an_adapter_that_somebody_applied_counts_and_stays_as_it_is() -> None:
     async with stage() as cluster:
-        own = {
-            "apiVersion": "nvidia.com/v1alpha1",
-            "kind": ADAPTER.name,
-            "metadata": {"name": "chat-decode", "namespace": "default"},
-            "spec": {"replicas": 3, "dgdRef": {"name": "chat", "serviceName": "decode"}},
-        }
-        await put(cluster, ADAPTER, own)
+        await put(cluster, ADAPTER, own_adapter(3))
 
         report = await cluster.sync(manifests=[made("grove")])
 
@@ -201,6 +197,63 @@ async def test_an_adapter_that_somebody_applied_counts_and_stays_as_it_is() -> N
         assert pods(cluster) == {"decode": 6, "prefill": 2}
         assert "ownerReferences" not in cluster.there(ADAPTER)["chat-decode"]["metadata"]
         assert "chat-decode is not the graph's own" in notes(report)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_number_of_an_adapter_in_files_is_written_to_it_also_to_zero_and_back(path: str) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        for number in (3, 1, 0, 2):
+            assert (await cluster.sync(manifests=[made(path)], replicas={GRAPH: {"decode": number}})).ending is Ending.DONE
+            await cluster.settle()
+            assert pods(cluster) == {"decode": 2 * number, "prefill": 2}
+            assert cluster.there(ADAPTER)["chat-decode"]["spec"]["replicas"] == number
+            assert (await cluster.sync(manifests=[made(path)])).results == ()
+
+
+async def test_the_number_of_an_adapter_in_files_is_written_once_and_an_autoscaler_goes_on_from_there() -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[made("grove")])
+        await put(cluster, kinds.AUTOSCALER, autoscaler("chat-decode", 5))
+        async with cluster.playing("autoscaler"):
+            report = await cluster.sync(manifests=[made("grove")], replicas={GRAPH: {"decode": 3}})
+
+            written = [each.operation for each in report.results if each.operation.id.kind == ADAPTER.name]
+            assert report.ending is Ending.DONE
+            assert [(each.target or {})["spec"]["replicas"] for each in written if isinstance(each, Patch)] == [3]
+            assert pods(cluster)["decode"] == 10
+
+
+async def test_an_adapter_in_files_brings_no_graph_back_that_has_no_manifest() -> None:
+    async with stage() as cluster:
+        assert (await cluster.sync(replicas={GRAPH: {"decode": 3}})).results == ()
+        await cluster.sync(manifests=[made("grove")])
+        assert (await cluster.sync(replicas={GRAPH: {"decode": 3}})).results == ()
+
+
+async def test_where_the_number_of_a_file_cannot_be_written_it_is_blocked_with_what_to_do() -> None:
+    async def blocked(cluster: Stage, **annotations: str) -> tuple[Ending, str]:
+        report = await cluster.sync(manifests=[made("grove", annotations=annotations)], replicas={GRAPH: {"decode": 3}})
+        assert targets(cluster, "grove")["chat-0-decode"] == 2
+        waits = [wait for plan in report.last_pass.planned.plans for wait in plan.deferred if wait.id.kind == ADAPTER.name]
+        return report.ending, "; ".join(f"{wait.why}: {wait.to_do}" for wait in waits)
+
+    async with stage() as cluster:
+        assert await blocked(cluster, **OLDER) == (
+            Ending.STUCK,
+            "decode has no adapter: its graph is older than these: "
+            f'Ask for it by the annotation {POD_FORM}: "{PodForm.CURRENT}" on the graph.',
+        )
+    async with stage() as cluster:
+        await put(cluster, ADAPTER, own_adapter(2))
+        ending, text = await blocked(cluster)
+        assert ending is Ending.STUCK and "`kubectl scale dgdsa/chat-decode -n default --replicas=3`" in text
+        await put(cluster, ADAPTER, own_adapter(3))
+        assert (await cluster.sync(manifests=[made("grove")], replicas={GRAPH: {"decode": 3}})).ending is Ending.DONE
+    async with stage() as cluster:
+        await cluster.kubectl.delete(kinds.CRD, "", CRD_NAME)
+        await cluster.clock.advance(5)
+        ending, text = await blocked(cluster)
+        assert ending is Ending.STUCK and text == f"the cluster does not serve {ADAPTER.name}: Apply `engine manifests crds`."
 
 
 async def test_a_second_adapter_of_a_service_is_said_to_have_no_effect() -> None:
@@ -323,6 +376,13 @@ async def serve_only_newer(cluster: Stage) -> None:
 async def put(cluster: Stage, kind: Kind, body: dict[str, Any]) -> None:
     """`kubectl apply` of an object that is no root."""
     await cluster.kubectl.patch(kind, "default", body["metadata"]["name"], body, how="apply", force=True)
+
+
+def own_adapter(replicas: int) -> dict[str, Any]:
+    """An adapter that a user applies."""
+    spec = {"replicas": replicas, "dgdRef": {"name": "chat", "serviceName": "decode"}}
+    metadata = {"name": "chat-decode", "namespace": "default"}
+    return {"apiVersion": ADAPTER.api_version, "kind": ADAPTER.name, "metadata": metadata, "spec": spec}
 
 
 def autoscaler(name: str, wanted: int) -> dict[str, Any]:

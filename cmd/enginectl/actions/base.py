@@ -61,7 +61,7 @@ async def settled_base(
     lenient = replace(wiring, validation=FieldValidation.IGNORE)
     admitted = await admit_against(lenient, base, provider, against, selection)
     admitted.require_all()
-    intent = Intent(admitted.roots.bodies, memo=admitted.roots.memo)
+    intent = Intent(admitted.roots.bodies, memo=admitted.roots.memo, replicas=admitted.roots.replicas)
     engine = engine_of(wiring, provider, selection, limits, clock=standing)
     current, first = await first_pass(engine, intent)
     # Every object is needed, which an extended forecast does not have.

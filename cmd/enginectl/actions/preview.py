@@ -165,7 +165,8 @@ async def preview_of(
 def intent_of(request: PreviewRequest, scope: RemovalScope, admitted: AdmittedRoots) -> Intent:
     """What passes are planned with: the manifests as admitted, and the removals with the record in which they are noted."""
     removed, roots = scope.removals.roots, admitted.roots
-    return Intent(roots.bodies, request.focus.including(removed), removed, scope.record, roots.memo, admitted.warned)
+    focus = request.focus.including(removed)
+    return Intent(roots.bodies, focus, removed, scope.record, roots.memo, admitted.warned, roots.replicas)
 
 
 async def shown_and_facts(

@@ -17,9 +17,9 @@ from engine.runtime.provider import DescribingProvider, Provider
 from engine.world import assemble
 from enginectl.base import terminal
 from enginectl.base.options import FieldValidation
-from enginectl.input.manifest_files import Manifest, refuse
+from enginectl.input.manifest_files import Manifest, faults_by_line, refuse
 from enginectl.input.pod_findings import judge_pods
-from enginectl.input.roots import Roots, faults_by_line
+from enginectl.input.roots import Roots
 from enginectl.wiring.cluster import EMPTY, LIVE
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection, scope_of
@@ -182,15 +182,29 @@ def _judged(
     recorded: Mapping[ResourceId, Body],
 ) -> tuple[_Judged, ...]:
     """The decision on each root, in their order."""
-    known = KnownReferences({**references.objects, **{live.id: live for live in map(proposed_root, roots.bodies)}}, references.kinds)
+    bodies = [_with_replicas(body, roots, references, is_judged=True) for body in roots.bodies]
+    known = KnownReferences({**references.objects, **{live.id: live for live in map(proposed_root, bodies)}}, references.kinds)
     judged: list[_Judged] = []
-    for body in roots.bodies:
+    for body in bodies:
         request = request_for(body, references)
         if request.id in recorded:
             request = replace(request, old=recorded[request.id])
         memo = blueprint_memo(roots.memo, request.id)
         judged.append(_Judged(request, admit(request, wiring.configuration, known, memo=memo)))
     return tuple(judged)
+
+
+def _with_replicas(body: Body, roots: Roots, references: KnownReferences, *, is_judged: bool) -> Body:
+    """A root with the replicas that the scaling adapters in the files ask for, as it is judged or written."""
+    id = proposed_root(body).id
+    if id not in roots.replicas:
+        return body
+    from resources.ports.graph_services import judged_replicas, kept_replicas, with_replicas  # Few files have adapters.
+
+    live, numbers = references.find(id), roots.replicas[id]
+    if live is not None and is_judged:
+        return with_replicas(body, judged_replicas(body, numbers))
+    return with_replicas(body, kept_replicas(live.body if live is not None else {}, numbers))
 
 
 async def fields_served(provider: Provider, judged: Sequence[_Judged]) -> ServedFields | None:
@@ -214,7 +228,7 @@ def _concluded(
     accepted: list[tuple[Body, Manifest]] = []
     rejected: dict[ResourceId, tuple[str, ...]] = {}
     for body, manifest, each in zip(roots.bodies, roots.manifests, judged, strict=True):
-        corrected = _corrected(body)
+        corrected = _corrected(_with_replicas(body, roots, references, is_judged=False))
         for warning in each.decision.warnings:
             path = warning.path if isinstance(warning, Located) else ()
             terminal.warning(f"{manifest.place(*path)}: {printable(warning)}")

@@ -11,8 +11,9 @@ from engine.proposal import proposed_root
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
 from enginectl.base.exit_codes import UsageError
+from enginectl.input.manifest_files import NAME
 from enginectl.input.removals import RemovalScope, Removing, roots_in, widened
-from enginectl.input.roots import NAME, Roots
+from enginectl.input.roots import Roots
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
 from resources.base import applyset

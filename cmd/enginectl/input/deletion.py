@@ -17,9 +17,9 @@ from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
 from enginectl.base import terminal
 from enginectl.base.exit_codes import UsageError
-from enginectl.input.manifest_files import SUFFIXES, read_manifests
+from enginectl.input.manifest_files import NAME, SUFFIXES, read_manifests
 from enginectl.input.removals import RemovalScope, roots_in, widened
-from enginectl.input.roots import NAME, no_faults, select_roots
+from enginectl.input.roots import no_faults, select_roots
 from enginectl.input.targets import ambiguous, kinds_by_word, listed
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS, Selection

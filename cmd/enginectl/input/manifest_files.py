@@ -4,16 +4,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from engine.errors import InputError
+from engine.ids import Kind, ResourceId
 from engine.report.printable import printable
 from engine.resource import Body
 from enginectl.base.exit_codes import UsageError
 from enginectl.base.files import KUSTOMIZATIONS, STDIN, is_kustomization, read_bytes
 from providers.documents import Document, read_documents
+from resources.base.kinds import newer
+from resources.schema.issues import Issue, shown
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 CHART = "Chart.yaml"
@@ -23,6 +26,8 @@ ACTION = re.compile(rb"\{\{-?\s*(?:/\*|\$|\.[A-Z]|(?:include|template|define|if|
 """The beginning of an action of a Helm template."""
 URL = re.compile(r"(https?):/+")
 """The beginning of a URL, of which a path has one slash only."""
+NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+VALID: Final = "lowercase letters, digits, - and . only, at both ends a letter or a digit"
 MAX_FAULTS = 20
 """Faults listed in one error message; of the others the number is given."""
 
@@ -190,3 +195,59 @@ def refuse(faults: Sequence[str]) -> None:
     if faults:
         rest = [f"and {len(faults) - MAX_FAULTS} more faults"] if len(faults) > MAX_FAULTS else []
         raise InputError("\n".join([*faults[:MAX_FAULTS], *rest]))
+
+
+def api_versions(kind: Kind) -> tuple[str, ...]:
+    """The versions in which a kind is read, the first one first."""
+    return (kind.api_version, *(each.api_version for each in newer(kind)))
+
+
+def faults_by_line(manifest: Manifest, issues: Iterable[Issue]) -> list[str]:
+    """What is wrong with a manifest, each with its place, from the first line to the last."""
+    return [f"{manifest.place(*issue.path)}: {issue}" for issue in sorted(issues, key=lambda issue: manifest.line(*issue.path))]
+
+
+def with_namespace(manifest: Manifest, kind: Kind, namespace: str, forced: bool) -> Body:
+    """The manifest with its namespace. Raises `InputError` if its version, name or namespace cannot be used."""
+    body = manifest.body
+    if body["apiVersion"] not in api_versions(kind):
+        raise InputError(f"{manifest.place('apiVersion')}: {kind.name} is supported as {' and '.join(api_versions(kind))} only")
+    metadata = body.get("metadata")
+    if not isinstance(metadata, Mapping):
+        raise InputError(missing(manifest, body, ("metadata",), "is missing or not a map"))
+    for key in ("name", "namespace"):
+        value = metadata.get(key, "" if key == "namespace" else None)
+        if not isinstance(value, str) or (value and not NAME.fullmatch(value)) or (key == "name" and not value):
+            fault = name_fault(value) if key in metadata else "is missing"
+            raise InputError(missing(manifest, metadata, ("metadata", key), fault))
+    if not kind.namespaced:
+        return {**body, "metadata": {key: value for key, value in metadata.items() if key != "namespace"}}
+    own = metadata.get("namespace") or namespace
+    if forced and own != namespace:
+        raise InputError(f"{manifest.place('metadata', 'namespace')}: the namespace is {own}, but --namespace is {printable(namespace)}")
+    return {**body, "metadata": {**metadata, "namespace": own}}
+
+
+def name_fault(value: Any) -> str:
+    """Why a value is no name, and what to write instead."""
+    if isinstance(value, str):
+        remedy = IS_TEMPLATE if "{{" in value else VALID
+    else:
+        remedy = "quote it" if isinstance(value, int | float) else ""
+    return ": ".join(filter(None, (f"must be a valid name, got {shown(value)}", remedy)))
+
+
+def id_of(group_kind: tuple[str, str], body: Body) -> ResourceId:
+    """The identity of a manifest that has its namespace."""
+    return ResourceId(*group_kind, body["metadata"].get("namespace", ""), body["metadata"]["name"])
+
+
+def duplicates(pairs: Iterable[tuple[Manifest, Body]]) -> Iterator[str]:
+    """What is wrong with manifests that have the kind, namespace and name of an earlier one."""
+    first: dict[ResourceId, Manifest] = {}
+    for manifest, body in pairs:
+        id = id_of(manifest.group_kind, body)
+        if id in first:
+            yield f"{manifest.place()}: {printable(str(id))} appears twice, first at {first[id].place()}"
+        else:
+            first[id] = manifest

@@ -8,8 +8,7 @@ from msgspec import Struct, field
 from engine.errors import InputError
 from engine.report.printable import clipped, printable
 from enginectl.base.exit_codes import UsageError
-from enginectl.input.manifest_files import Manifest, read_manifests, refuse
-from enginectl.input.roots import faults_by_line
+from enginectl.input.manifest_files import Manifest, faults_by_line, read_manifests, refuse
 from resources.schema.issues import ErrorType, Issue, Rejected
 from resources.schema.plan_policy import API_VERSION, KIND, PlanPolicy, RuleScope, plan_policy, repeated_names
 from resources.schema.unknown_fields import question

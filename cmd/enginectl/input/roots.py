@@ -1,11 +1,10 @@
 """Roots: the objects of our root kinds among a user's manifests, checked and placed in a namespace."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,7 +17,16 @@ from engine.report.printable import clipped, printable
 from engine.resource import Body
 from enginectl.base import terminal
 from enginectl.base.files import STDIN, has_unread_input
-from enginectl.input.manifest_files import IS_TEMPLATE, Manifest, missing, read_manifests, refuse
+from enginectl.input.manifest_files import (
+    Manifest,
+    api_versions,
+    duplicates,
+    faults_by_line,
+    id_of,
+    read_manifests,
+    refuse,
+    with_namespace,
+)
 from enginectl.input.pod_findings import further_faults, manifest_faults
 from enginectl.wiring.cluster import EMPTY, LIVE
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_namespace
@@ -27,14 +35,13 @@ from resources.base.kinds import (
     DEFINED,
     DYNAMO_GRAPH,
     GROVE_GROUP,
-    NEWER,
     PODCLIQUESET,
     PODGANG_MAP,
     SCALING_ADAPTER,
     SCHEDULER_GROUP,
     TOPOLOGY_BINDING,
 )
-from resources.schema.issues import ErrorType, Issue, shown
+from resources.schema.issues import ErrorType, Issue
 
 UNREAD: Final = "standard input is not read: -f - takes manifests from it"
 ENGINE_GROUP: Final = "engine.grove.io"
@@ -74,8 +81,6 @@ SIMILARITY: Final = 0.8
 WIDTH: Final = 80
 MAX_FILES = 6
 """Files that an error message names."""
-NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-VALID: Final = "lowercase letters, digits, - and . only, at both ends a letter or a digit"
 
 
 def unknown_kind(group: str, kind: str, api_version: str) -> str:
@@ -93,11 +98,6 @@ def unknown_kind(group: str, kind: str, api_version: str) -> str:
     known = sorted({own_kind for own_group, own_kind, _ in KNOWN if own_group == group})
     there_are = f"there is no kind {clipped(kind, WIDTH)} in {clipped(api_version, WIDTH)}; there are {', '.join(known)}"
     return mistyped(group, kind, api_version) or there_are
-
-
-def api_versions(kind: Kind) -> tuple[str, ...]:
-    """The versions in which a kind is read, the first one first."""
-    return (kind.api_version, *(newer.api_version for newer in NEWER.get(kind, ())))
 
 
 def mistyped(group: str, kind: str, api_version: str) -> str:
@@ -122,23 +122,6 @@ def likeness(written: str, known: str) -> float:
     return ratio if ratio >= SIMILARITY else 0.0
 
 
-def adapter_fault(manifest: Manifest) -> str:
-    """Why a scaling adapter that a user has written is not applied; empty for other kinds, and for one that was read from a cluster, which
-    is the graph's own."""
-    body = manifest.body
-    metadata = body.get("metadata")
-    if manifest.group_kind != (SCALING_ADAPTER.group, SCALING_ADAPTER.name) or not isinstance(metadata, Mapping):
-        return ""
-    if metadata.get("uid") or metadata.get("ownerReferences"):
-        return ""
-    name = printable(str(metadata.get("name") or "NAME"))
-    return (
-        f"{SCALING_ADAPTER.name} {name} is not taken from files, which would undo on every sync what an autoscaler has set: "
-        "the engine makes it for a service with scalingAdapter; put the first number into replicas of the service, scale it later by "
-        f"`kubectl scale dgdsa/{name} --replicas=N`, and remove it from the files"
-    )
-
-
 Check = Callable[[Kind, Body, Memo], Sequence[Issue]]
 """Returns what is wrong with a manifest of that kind, and remembers what it has read."""
 
@@ -157,6 +140,8 @@ class Roots(Struct, frozen=True, eq=False):
     """Namespaces to read besides those of the roots."""
     memo: Memo = field(default_factory=Memo)
     """What has been read from the roots: admission and the first pass need not read it again."""
+    replicas: Mapping[ResourceId, Mapping[str, int]] = field(default_factory=dict)
+    """Graph -> service -> the replicas that its scaling adapter in the files asks for."""
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -206,24 +191,33 @@ def load_roots(wiring: Wiring, sources: ManifestSources, *, against: str = LIVE,
         remote=sources.remote,
         faults=unread,
     )
-    manifests = list(read)
-    namespace = options.namespace or (default_namespace(wiring) if against == LIVE and manifests else DEFAULT_NAMESPACE)
+    manifests, adapters = _apart(read)
+    is_named = against == LIVE and (manifests or adapters)
+    namespace = options.namespace or (default_namespace(wiring) if is_named else DEFAULT_NAMESPACE)
+    forced = bool(options.namespace)
     further = partial(further_faults, wiring=wiring, is_creation=against == EMPTY)
-    roots = select_roots(
-        manifests,
-        ROOTS,
-        manifest_faults,
-        further,
-        namespace=namespace,
-        forced=bool(options.namespace),
-        refused=adapter_fault,
-        unread=unread,
-    )
+    if adapters:
+        from enginectl.input.adapters import asked_replicas, read_adapters  # Few files have any.
+
+        asking = read_adapters(adapters, namespace=namespace, forced=forced, faults=unread)
+    roots = select_roots(manifests, ROOTS, manifest_faults, further, namespace=namespace, forced=forced, unread=unread)
+    if adapters:
+        roots = replace(roots, replicas=asked_replicas(asking, roots.bodies))
     for note in roots.notes:
         terminal.note(note)
     if sources.paths and not roots.bodies and not allow_empty:
         raise InputError(f"no objects passed: there is no {_either(ROOTS)} in {_named(sources.paths)}")
     return replace(roots, given=bool(sources.paths))
+
+
+def _apart(manifests: Iterable[Manifest]) -> tuple[list[Manifest], list[Manifest]]:
+    """The manifests without the scaling adapters, and these."""
+    others: list[Manifest] = []
+    adapters: list[Manifest] = []
+    for manifest in manifests:
+        is_adapter = manifest.group_kind == (SCALING_ADAPTER.group, SCALING_ADAPTER.name)
+        (adapters if is_adapter else others).append(manifest)
+    return others, adapters
 
 
 def _either(kinds: Sequence[Kind]) -> str:
@@ -265,13 +259,12 @@ def select_roots(
     *,
     namespace: str,
     forced: bool = False,
-    refused: Callable[[Manifest], str] = lambda manifest: "",
     unread: Sequence[str] = (),
 ) -> Roots:
     """The manifests of these kinds. One without a namespace gets `namespace`, if its kind is namespaced; `forced` allows no other.
 
-    Raises `InputError` with a line for every fault; then with those that `further` finds in the same manifests, too. `refused`: why a
-    manifest of another kind is a fault, and not ignored; empty if it is ignored. `unread`: what is wrong with files that are no manifests.
+    Raises `InputError` with a line for every fault; then with those that `further` finds in the same manifests, too.
+    `unread`: what is wrong with files that are no manifests.
     """
     handled = {(kind.group, kind.name): kind for kind in kinds}
     *others, last = (f"{kind.name}s" for kind in kinds)
@@ -292,8 +285,6 @@ def select_roots(
                 of_root = blueprint_memo(memo, id_of(manifest.group_kind, body))
                 results.append(_Checked(manifest, kind, body, of_root, tuple(check(kind, body, of_root))))
         elif fault := unknown_kind(*manifest.group_kind, manifest.body["apiVersion"]):
-            results.append(f"{manifest.place('kind')}: {fault}")
-        elif fault := refused(manifest):
             results.append(f"{manifest.place('kind')}: {fault}")
         else:
             notes.append(f"{manifest.place()}: {clipped(str(manifest.body['kind']), 80)} is ignored: the engine takes {taken} only")
@@ -323,54 +314,3 @@ def _all_faults(results: Iterable[str | _Checked], further: Check) -> Iterator[s
         places = {issue.path for issue in more}
         issues = (issue for issue in each.issues if issue.type is not ErrorType.MALFORMED or issue.path not in places)
         yield from faults_by_line(each.manifest, (*issues, *more))
-
-
-def faults_by_line(manifest: Manifest, issues: Iterable[Issue]) -> list[str]:
-    """What is wrong with a manifest, each with its place, from the first line to the last."""
-    return [f"{manifest.place(*issue.path)}: {issue}" for issue in sorted(issues, key=lambda issue: manifest.line(*issue.path))]
-
-
-def with_namespace(manifest: Manifest, kind: Kind, namespace: str, forced: bool) -> Body:
-    """The manifest with its namespace. Raises `InputError` if its version, name or namespace cannot be used."""
-    body = manifest.body
-    if body["apiVersion"] not in api_versions(kind):
-        raise InputError(f"{manifest.place('apiVersion')}: {kind.name} is supported as {' and '.join(api_versions(kind))} only")
-    metadata = body.get("metadata")
-    if not isinstance(metadata, Mapping):
-        raise InputError(missing(manifest, body, ("metadata",), "is missing or not a map"))
-    for key in ("name", "namespace"):
-        value = metadata.get(key, "" if key == "namespace" else None)
-        if not isinstance(value, str) or (value and not NAME.fullmatch(value)) or (key == "name" and not value):
-            fault = name_fault(value) if key in metadata else "is missing"
-            raise InputError(missing(manifest, metadata, ("metadata", key), fault))
-    if not kind.namespaced:
-        return {**body, "metadata": {key: value for key, value in metadata.items() if key != "namespace"}}
-    own = metadata.get("namespace") or namespace
-    if forced and own != namespace:
-        raise InputError(f"{manifest.place('metadata', 'namespace')}: the namespace is {own}, but --namespace is {printable(namespace)}")
-    return {**body, "metadata": {**metadata, "namespace": own}}
-
-
-def name_fault(value: Any) -> str:
-    """Why a value is no name, and what to write instead."""
-    if isinstance(value, str):
-        remedy = IS_TEMPLATE if "{{" in value else VALID
-    else:
-        remedy = "quote it" if isinstance(value, int | float) else ""
-    return ": ".join(filter(None, (f"must be a valid name, got {shown(value)}", remedy)))
-
-
-def id_of(group_kind: tuple[str, str], body: Body) -> ResourceId:
-    """The identity of a manifest that has its namespace."""
-    return ResourceId(*group_kind, body["metadata"].get("namespace", ""), body["metadata"]["name"])
-
-
-def duplicates(pairs: Iterable[tuple[Manifest, Body]]) -> Iterator[str]:
-    """What is wrong with manifests that have the kind, namespace and name of an earlier one."""
-    first: dict[ResourceId, Manifest] = {}
-    for manifest, body in pairs:
-        id = id_of(manifest.group_kind, body)
-        if id in first:
-            yield f"{manifest.place()}: {printable(str(id))} appears twice, first at {first[id].place()}"
-        else:
-            first[id] = manifest

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.approval.document import read
 from engine.approval.saved_plan import SavedPlan
@@ -60,6 +61,7 @@ def approved_roots(plan: SavedPlan, file: Path) -> tuple[Roots, Focus, Removing 
     """
     manifests = [manifest for body in plan.approval.manifests for manifest in flatten(Document(body, f"{file} (saved plan)", {}), body, ())]
     roots = select_roots(manifests, ROOTS, malformed, namespace=DEFAULT_NAMESPACE)
+    roots = replace(roots, replicas=plan.approval.replicas)
     return roots, plan.scope.focus, removing_of(plan, roots)
 
 

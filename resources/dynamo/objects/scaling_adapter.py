@@ -1,6 +1,7 @@
 """Scaling adapters: an object with the subresource `scale` for each service that asks for one. It owns the service's number of replicas.
 
 The graph's number counts until the adapter exists. It is not written back into the graph: a manifest and an autoscaler never disagree.
+The number of an adapter in the files of a command (`Observed.replicas`) is written to the adapter, as `kubectl apply` writes it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,10 +9,13 @@ from typing import Any, Final
 
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
+from engine.ownership import scaled_by
 from engine.paths import get
-from engine.report.printable import clipped
+from engine.plan import Wait
+from engine.reason import Reason
+from engine.report.printable import clipped, printable
 from engine.resource import NOW, Body, Policy, Want
-from resources.base import kinds
+from resources.base import kinds, labels
 from resources.base.fields import manifest, mapping
 from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
@@ -24,6 +28,9 @@ from resources.dynamo.objects.service import service_name
 from resources.ports.configuration import ONLY
 from resources.schema.issues import MAX_VALUE
 
+ASKED: Final = Policy(exact=(("spec", "replicas"),))
+"""The policy of an adapter whose number a file asks for."""
+ASKED_BY: Final = ((("spec", "replicas"), Reason.MANIFEST_CHANGED),)
 POLICY: Final = Policy(seeded=(("spec", "replicas"),))
 SERVICE_FIELDS: Final = {"v1alpha1": "serviceName", "v1beta1": "componentName"}
 """Version of the kind -> the field of `dgdRef` that has the name of the service."""
@@ -96,6 +103,38 @@ def adapter_notes(observed: Observed, graph: InferenceGraph, orchestrator: Orche
             yield f"{field}: {adapter.kind} {adapter.name} is not the graph's own: its replicas count, its status is not written"
         if orchestrator is Orchestrator.GROVE and service.replicas <= 0 and _number(observed, graph, service):
             yield f"{field}: has no effect while the service has 0 replicas in the graph, and so no place in its PodCliqueSet"
+        yield from _restored(observed, graph, service)
+
+
+def unwritten(observed: Observed, graph: InferenceGraph) -> Iterator[Wait]:
+    """The adapters in the files of a command whose number cannot be written, each with why and what to do."""
+    for service in (service for service in graph.services if service.name in observed.replicas):
+        id, number = adapter_id(graph, service), observed.replicas[service.name]
+        if kinds.SCALING_ADAPTER.key in observed.unserved:
+            yield Wait(id, f"the cluster does not serve {id.kind}", blocked=True, to_do="Apply `engine manifests crds`.")
+        elif not is_adapted(graph, service):
+            to_do = f'Ask for it by the annotation {labels.POD_FORM}: "{PodForm.CURRENT}" on the graph.'
+            yield Wait(id, f"{printable(service.name)} has no adapter: its graph is older than these", blocked=True, to_do=to_do)
+        elif _is_foreign(observed, graph, service) and _whole(observed.foreign[id]) != number:
+            to_do = f"`kubectl scale dgdsa/{id.name} -n {id.namespace} --replicas={number}`"
+            yield Wait(id, "is not the graph's own: it was applied by another program, which scales it", blocked=True, to_do=to_do)
+
+
+def _restored(observed: Observed, graph: InferenceGraph, service: GraphService) -> Iterator[str]:
+    """That a file undoes what somebody has scaled."""
+    live, asked = observed.slice(ONLY).objects.get(adapter_id(graph, service)), _asked(observed, graph, service)
+    if live is None or asked is None or (number := _whole(live)) == asked or not (manager := scaled_by(live.body)):
+        return
+    yield (
+        f"{manager} scaled {live.id.kind} {live.id.name} to {number}, but a file asks for {asked}, which is written now; "
+        "an adapter that an autoscaler scales belongs in no file that is applied again"
+    )
+
+
+def _asked(observed: Observed, graph: InferenceGraph, service: GraphService) -> int | None:
+    """The number that the files of a command ask for, if it can be written to the adapter of the service."""
+    can_be = is_adapted(graph, service) and kinds.SCALING_ADAPTER.key not in observed.unserved and not _is_foreign(observed, graph, service)
+    return observed.replicas.get(service.name) if can_be else None
 
 
 def unused_adapters(graph: ResourceId, lives: Iterable[Live]) -> Iterator[str]:
@@ -132,11 +171,13 @@ def _adapter(
         kind = kinds.newer(kind)[0]
     keys = {GRAPH_NAME: graph.name, COMPONENT: service.name, **own_labels(graph)}
     reference = {"name": graph.name, SERVICE_FIELDS[kind.version]: service.name}
-    spec = {"replicas": _first_number(observed, graph, service, orchestrator), "dgdRef": reference}
+    asked = _asked(observed, graph, service)
+    spec = {"replicas": _first_number(observed, graph, service, orchestrator) if asked is None else asked, "dgdRef": reference}
     body = manifest(kind, graph.namespace, id.name, keys, spec=spec)
     live = observed.slice(ONLY).objects.get(id)
     status = _status(live, state.replicas if state is not None else 0, _selector(graph, service, orchestrator))
-    return Want(id, f"replicas of {service.name}", (graph.owner,), body=body, policy=POLICY, status=status)
+    policy, reasons = (POLICY, ()) if asked is None else (ASKED, ASKED_BY)
+    return Want(id, f"replicas of {service.name}", (graph.owner,), body=body, policy=policy, status=status, own_reasons=reasons)
 
 
 def _status(live: Live | None, replicas: int, selector: str) -> Body:
@@ -170,6 +211,8 @@ def _first_number(observed: Observed, graph: InferenceGraph, service: GraphServi
 def _number(observed: Observed, graph: InferenceGraph, service: GraphService) -> int | None:
     """The replicas that the adapter of a service asks for; None if it does not exist, or says nothing."""
     id = adapter_id(graph, service)
+    if (asked := _asked(observed, graph, service)) is not None:
+        return asked
     if _is_foreign(observed, graph, service):
         return _whole(observed.foreign[id])
     return _whole(observed.slice(ONLY).objects.get(id))
