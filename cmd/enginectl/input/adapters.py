@@ -105,12 +105,12 @@ def asked_replicas(adapters: Sequence[Adapter], graphs: Iterable[Body]) -> Mappi
     Raises `InputError` for adapters that cannot count, unless they were read from a cluster: a note says why.
     """
     known = {proposed_root(body).id: body for body in graphs}
-    faults = {adapter: fault for adapter in adapters if (fault := _fault(adapter, known.get(adapter.graph)))}
-    refuse([fault for adapter, fault in faults.items() if not adapter.was_read])
+    judged = [(adapter, _fault(adapter, known.get(adapter.graph))) for adapter in adapters]
+    refuse([fault for adapter, fault in judged if fault and not adapter.was_read])
     numbers: dict[ResourceId, dict[str, int]] = {}
-    for adapter in adapters:
-        if adapter in faults:
-            terminal.note(f"{faults[adapter]}; {READ}")
+    for adapter, fault in judged:
+        if fault:
+            terminal.note(f"{fault}; {READ}")
             continue
         if adapter.name != adapter.counts_as:
             kind, counts = SCALING_ADAPTER.name, clipped(adapter.counts_as, MAX_VALUE)
