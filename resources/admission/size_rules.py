@@ -129,6 +129,21 @@ def policy_rules(limits: SizeLimits) -> Iterator[PolicyRule]:
         yield rule(bad, ".".join(map(str, path)), message.format(limit=limit))
 
 
+def scale_policy_variables() -> Iterator[PolicyVariable]:
+    """The replicas of the new and of the stored object or `scale`, for `scale_policy_rules`."""
+    yield PolicyVariable("count", "object.spec.?replicas.orValue(0)")
+    yield PolicyVariable("oldCount", "oldObject.spec.?replicas.orValue(0)")
+
+
+def scale_policy_rules(limits: SizeLimits) -> Iterator[PolicyRule]:
+    """What CEL can say of a `scale`, which says nothing of its set: an object that exceeds a limit by itself."""
+    is_set, is_group = (f"request.resource.resource == '{kind.plural}'" for kind in (PODCLIQUESET, SCALING_GROUP))
+    for measure, where in (("replicas", is_set), ("pods", f"!({is_set})"), ("cliques", is_group)):
+        limit = getattr(limits, measure)
+        bad = f"{where} && variables.count > {limit} && variables.count > variables.oldCount"
+        yield rule(bad, ".".join(map(str, REPLICAS)), MEASURES[measure][1].format(limit=limit))
+
+
 def _size_cel(cliques: str, groups: str, replicas: str) -> str:
     """CEL: a map from each measure to its value, the counterpart of `size_of`."""
     alone = f"{cliques}.filter(c, !{groups}.exists(g, c.name in g.cliqueNames))"

@@ -26,7 +26,8 @@ UNSTATED: Final = (
     "two objects of a set that would have one name",
     "whether the ClusterTopologyBinding of a topology constraint exists and has its domains, and which domain is wider",
     "the total size of the annotations of a clique or a scaling group",
-    "the size of a spec in bytes (limits.set.bytes), the limits of namespaces (limits.namespace), and those of changes of `scale`",
+    "the size of a spec in bytes (limits.set.bytes), the limits of namespaces (limits.namespace)",
+    "of a change of `scale`, or of a scaling adapter, what else its set or graph asks for",
     "the rules of scheduler back ends, e.g. whether a queue exists",
     "whether a claim template of another namespace is shared with that of the set",
     "DynamoGraphDeployments, except the pods of one (limits.set.pods): the engine checks them before it writes anything",
@@ -45,7 +46,12 @@ def policies(configuration: Configuration, protection: Protection, *, mutating: 
     yield from _validating(kinds.PODCLIQUESET, (*VARIABLES, *size_rules.policy_variables()), rules, places)
     binding_rules = tuple(topology_rules.binding_policy_rules(configuration))
     yield from _validating(kinds.TOPOLOGY_BINDING, topology_rules.BINDING_VARIABLES, binding_rules)
+    scaled = [_resource_rule(kind, (Act.UPDATE,), "/scale") for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP)]
+    yield from _sized("scales", scaled, configuration)
     if configuration.dynamo.enabled:
+        # Of a new one the engine may say what runs already.
+        adapters = [_resource_rule(kinds.SCALING_ADAPTER, (Act.UPDATE,), part) for part in ("", "/scale")]
+        yield from _sized(kinds.SCALING_ADAPTER.plural, adapters, configuration)
         of_graphs = tuple(graph_size_rules.policy_rules(configuration.limits.of_set))
         yield from _validating(kinds.DYNAMO_GRAPH, tuple(graph_size_rules.policy_variables()), of_graphs, places)
     if protection.enabled:
@@ -79,10 +85,22 @@ def _validating(
 
     An object that is being deleted may be changed in any way, so that its finalizers can be removed.
     """
+    yield from _judging(kind.plural, [_resource_rule(kind, (Act.CREATE, Act.UPDATE))], variables, rules, namespaces)
+
+
+def _sized(name: str, resources: Sequence[Body], configuration: Configuration) -> Iterator[Body]:
+    """The policy for the replicas of what can be scaled."""
+    rules = tuple(size_rules.scale_policy_rules(configuration.limits.of_set))
+    yield from _judging(name, resources, tuple(size_rules.scale_policy_variables()), rules, configuration.namespaces)
+
+
+def _judging(
+    name: str, resources: Sequence[Body], variables: Sequence[PolicyVariable], rules: Sequence[PolicyRule], namespaces: Sequence[str]
+) -> Iterator[Body]:
     yield from _bound(
-        f"{kind.plural}.{SUFFIX}",
+        f"{name}.{SUFFIX}",
         {
-            "matchConstraints": {"resourceRules": [_resource_rule(kind, (Act.CREATE, Act.UPDATE))]},
+            "matchConstraints": {"resourceRules": list(resources)},
             "matchConditions": [{"name": "is-kept", "expression": "oldObject == null || !has(oldObject.metadata.deletionTimestamp)"}],
             "variables": [{"name": variable.name, "expression": variable.expression} for variable in variables],
             "validations": [_validation(rule) for rule in rules],
@@ -147,8 +165,10 @@ def _enrolling(enrolment: Enrolment, namespaces: Sequence[str]) -> Iterator[Body
     )
 
 
-def _resource_rule(kind: Kind, acts: Sequence[Act]) -> Body:
-    return {"apiGroups": [kind.group], "apiVersions": ["*"], "operations": [act.value for act in acts], "resources": [kind.plural]}
+def _resource_rule(kind: Kind, acts: Sequence[Act], part: str = "") -> Body:
+    """These operations on objects of a kind; `part`: on a subresource of theirs, with its slash."""
+    resources = [f"{kind.plural}{part}"]
+    return {"apiGroups": [kind.group], "apiVersions": ["*"], "operations": [act.value for act in acts], "resources": resources}
 
 
 def _bound(name: str, spec: Mapping[str, Any], namespaces: Sequence[str] = (), *, mutating: bool = False) -> Iterator[Body]:

@@ -93,7 +93,13 @@ def test_each_policy_has_a_binding_and_denies_on_failure(engine: Engine) -> None
     names = [(body["kind"], body["metadata"]["name"]) for body in objects]
     assert names == [
         (kind, f"{plural}.engine.grove.io")
-        for plural in ("podcliquesets", "clustertopologybindings", "dynamographdeployments")
+        for plural in (
+            "podcliquesets",
+            "clustertopologybindings",
+            "scales",
+            "dynamographdeploymentscalingadapters",
+            "dynamographdeployments",
+        )
         for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     ]
     assert {body["spec"].get("failurePolicy", "Fail") for body in objects} == {"Fail"}

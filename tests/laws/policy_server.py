@@ -32,10 +32,10 @@ class Denial(Struct, frozen=True):
 class PolicyServer:
     """The policy for one kind. It judges objects as an API server would store them: with the defaults of the definition of their kind."""
 
-    def __init__(self, policies: Iterable[Body], kind: Kind) -> None:
-        (self.spec,) = [
-            body["spec"] for body in policies if "variables" in body["spec"] and body["metadata"]["name"].startswith(kind.plural)
-        ]
+    def __init__(self, policies: Iterable[Body], kind: Kind, subresource: str = "") -> None:
+        self.resource = kind.plural
+        asked = f"{kind.plural}/{subresource}" if subresource else kind.plural
+        (self.spec,) = [body["spec"] for body in policies if "variables" in body["spec"] and asked in _resources(body["spec"])]
 
     @property
     def rules(self) -> list[str]:
@@ -44,7 +44,8 @@ class PolicyServer:
 
     def denials(self, act: Act, new: Body, old: Body | None = None) -> tuple[Denial, ...]:
         """The validations that deny a request. Raises `AssertionError` if an expression cannot be evaluated."""
-        data: dict[str, Any] = {"request": {"operation": act.value}, "object": new, "oldObject": old, "variables": {}}
+        request = {"operation": act.value, "resource": {"resource": self.resource}}
+        data: dict[str, Any] = {"request": request, "object": new, "oldObject": old, "variables": {}}
         if not all(_value(condition["expression"], _activation(data)) for condition in self.spec["matchConditions"]):
             return ()
         for variable in self.spec["variables"]:
@@ -52,6 +53,10 @@ class PolicyServer:
         activation = _activation(data)
         denying = (each for each in self.spec["validations"] if _value(each["expression"], activation) is False)
         return tuple(Denial(each["message"], _text(each, activation)) for each in denying)
+
+
+def _resources(spec: Body) -> set[str]:
+    return {resource for rule in spec["matchConstraints"]["resourceRules"] for resource in rule["resources"]}
 
 
 def _text(validation: Body, activation: Any) -> str:

@@ -13,7 +13,7 @@ from providers.schedulers.kube import KubeScheduler
 from resources.admission.admit import UNPROTECTED
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Decision
-from resources.base.kinds import TOPOLOGY_BINDING
+from resources.base.kinds import PODCLIQUE, PODCLIQUESET, SCALING_ADAPTER, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.children.table import CHILDREN
 from resources.install.admission_policies import policies
 from resources.ports.configuration import Configuration
@@ -280,6 +280,30 @@ def test_the_pods_of_graphs_are_limited(plane: ControlPlane) -> None:
 
     assert [verdict(plane, body, path).endswith("(limits.set.pods)") for body in bodies] == [False, True, True]
     assert "(limits.set.pods)" in verdict_on_change(plane, bodies[0], bodies[1], path)
+
+
+def test_what_is_scaled_above_a_limit_by_itself_is_refused_and_what_is_scaled_in_is_not(plane: ControlPlane) -> None:
+    install(plane, PLAIN)
+    adapter = {"replicas": 1, "dgdRef": {"name": "chat", "serviceName": "a"}}
+    stored = [
+        (PODCLIQUESET, small()["spec"], "limits.set.replicas"),
+        (PODCLIQUE, small()["spec"]["template"]["cliques"][0]["spec"], "limits.set.pods"),
+        (SCALING_GROUP, {"replicas": 1, "minAvailable": 1, "cliqueNames": ["a"]}, "limits.set.pods"),
+        (SCALING_ADAPTER, adapter, "limits.set.pods"),
+    ]
+    for kind, spec, limit in stored:
+        folder = f"/apis/{kind.api_version}/namespaces/ml/{kind.plural}"
+        code, answer = plane.call(folder, {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": "one"}, "spec": spec})
+        assert code == 201, answer
+
+        def scaled(path: str, count: int) -> str:
+            edited = orjson.loads(plane.call(path)[1])
+            return _refusal(*plane.call(f"{path}{DRY}", {**edited, "spec": {**edited["spec"], "replicas": count}}, method="PUT"))
+
+        for path in (f"{folder}/one/scale", *([f"{folder}/one"] if kind == SCALING_ADAPTER else [])):
+            until(lambda path=path: scaled(path, 2_000_000))
+            assert f"({limit})" in scaled(path, 2_000_000)
+            assert [scaled(path, count) for count in (0, 3)] == ["", ""]
 
 
 def test_the_reason_names_the_field_and_what_is_wrong(plane: ControlPlane) -> None:

@@ -1,16 +1,20 @@
 """Limits: how large a set may be, alone and with the others of its namespace. Only growth is refused."""
 
+import itertools
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from engine.ids import ResourceId
-from resources.admission.admit import admit
+from engine.ids import Kind, ResourceId
+from resources.admission.admit import UNPROTECTED, admit
 from resources.admission.request import Act, Request
-from resources.base.kinds import PODCLIQUESET
+from resources.base.kinds import PODCLIQUE, PODCLIQUESET, SCALING_ADAPTER, SCALING_GROUP
 from resources.base.set_size import size_of
+from resources.install.admission_policies import policies
 from resources.ports.configuration import NAMESPACE_LIMITS, SET_LIMITS, WorkloadLimits
+from tests.laws.policy_server import PolicyServer
+from tests.resources.admission.graphs import WITHOUT_GROVE, graph, worker
 from tests.resources.admission.requests import GONE, SETUP, Body, clique, created, issues_of, put, references_to, small, updated
 
 HUGE = 2**31 - 1
@@ -106,6 +110,36 @@ def test_a_scale_that_grows_above_a_limit_is_refused(resource: str, name: str, a
 def test_a_scale_that_does_not_grow_is_never_refused() -> None:
     assert scaled("podcliques", "web-0-a", 400, before=500, pods=100) == []
     assert scaled("podcliques", "web-0-a", 500, before=500, pods=100) == []
+
+
+COUNTS = (0, 1, 10, 11, 20, 21, 100, 101, HUGE)
+LIMITS = {"replicas": 10, "cliques": 20, "pods": 100}
+
+
+@pytest.mark.parametrize("kind", [PODCLIQUESET, PODCLIQUE, SCALING_GROUP, SCALING_ADAPTER], ids=lambda kind: kind.plural)
+def test_a_policy_refuses_a_scale_that_exceeds_a_limit_by_itself(kind: Kind) -> None:
+    """It sees the `scale` alone. So the set here has one replica of one pod besides, or nothing: then both say the same."""
+    setup = replace(SETUP, limits=WorkloadLimits(replace(SET_LIMITS, **LIMITS)))
+    server = PolicyServer(policies(setup, UNPROTECTED, mutating=False), kind, "scale")
+    one = clique("a", spec={"replicas": 1})
+    alone = small(cliques=[one])
+    grouped = small(cliques=[one], podCliqueScalingGroups=[{"name": "g", "cliqueNames": ["a"], "replicas": 1, "minAvailable": 1}])
+    named = graph({"a": worker()}, name="web", annotations=WITHOUT_GROVE)
+    body, name = {
+        PODCLIQUESET: (alone, "web"),
+        PODCLIQUE: (alone, "web-0-a"),
+        SCALING_GROUP: (grouped, "web-0-g"),
+        SCALING_ADAPTER: (put(named, {"metadata.namespace": "ml"}), "web-a"),
+    }[kind]
+
+    for before, after in itertools.product(COUNTS, COUNTS):
+        new, old = ({"metadata": {"name": name}, "spec": {"replicas": count} if count else {}} for count in (after, before))
+        request = Request(Act.UPDATE, ResourceId("autoscaling", "Scale", "ml", name), new, old, "hpa", "scale", kind.plural)
+        expected = {issue[issue.rindex("(") :] for issue in issues_of(admit(request, setup, references_to(body)))}
+
+        denied = {denial.text[denial.text.rindex("(") :] for denial in server.denials(Act.UPDATE, new, old)}
+
+        assert denied <= expected and bool(denied) == bool(expected), (before, after)
 
 
 def test_parts_of_any_shape_have_a_size() -> None:
