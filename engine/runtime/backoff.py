@@ -10,7 +10,7 @@ SHORTEST_PAUSE = 0.2
 """Seconds between two passes while objects change."""
 
 REST_OF_EDITS = 0.05
-"""The same where somebody has created, edited or deleted a root for which nothing is sent, or as long as planning has taken."""
+"""The same where a user has created, edited or deleted a root for which nothing is sent, or as long as planning has taken."""
 
 REST = 3.0
 """How many times as long as the planning of a pass took nothing is planned after it; meanwhile its operations are executed."""

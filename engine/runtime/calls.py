@@ -138,7 +138,8 @@ class Calls:
         finally:
             self._calls.discard(call)
             call.ended.set()
-        return Result(operation, Outcome.FAILED, error=Unreachable("interrupted before the server answered: it may have happened"))
+        interrupted = "interrupted before the server answered: the write may have been applied"
+        return Result(operation, Outcome.FAILED, error=Unreachable(interrupted))
 
     async def _execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Result:
         """The server's answer to one call as a result of the operation."""

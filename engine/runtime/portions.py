@@ -34,7 +34,7 @@ class Portions:
         self.begun: Set[ResourceId] = frozenset()
         """The roots that the pass is to plan anew, until it has ended: also those of one that was interrupted or has failed."""
         self.awaited: Set[ResourceId] = frozenset()
-        """Those that wait and are not large, and that somebody has created or edited since they were planned."""
+        """Those that wait and are not large, and that users have created or edited since they were planned."""
         self._interruptions = Counter[ResourceId]()
         """How often the planning of a large root was interrupted since it has ended, of those that are still to be planned."""
         self._planned: ResourceId | None = None

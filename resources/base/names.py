@@ -123,7 +123,7 @@ def index_in(text: str) -> int | None:
 def existing(indices: Iterable[int], most: int) -> int:
     """How many replicas exist, from the indices of their objects, of which `most` need not exist.
 
-    An index before which more are missing than there are is no replica of ours: names and labels may be anybody's.
+    An index before which more are missing than there are is no replica of ours: any user can choose names and labels.
     """
     count = 0
     for number, index in enumerate(sorted(set(indices)), start=1):

@@ -54,7 +54,7 @@ def excess_replicas(
 
 
 def _kept_replica(key: str, lives: Slice, rows: ChildRows, memo: Memo) -> PartRemoval:
-    """A replica that a limit leaves out, as it is; what somebody else deletes of it goes, after what it controls."""
+    """A replica that a limit leaves out, as it is; what another writer deletes of it goes, after what it controls."""
 
     def make() -> PartRemoval:
         leaving = {live.uid for live in lives.objects.values() if live.deleting_since is not None}
@@ -178,7 +178,7 @@ def obsolete_objects(view: View, desired: Collection[ResourceId], table: ChildTa
 
 
 def _is_kept(view: View, live: Live) -> bool:
-    """Whether an object belongs to a replica of a scaling group that a limit leaves out; what somebody else deletes goes nevertheless."""
+    """Whether an object belongs to a replica of a scaling group that a limit leaves out; what another writer deletes goes nevertheless."""
     clique = podclique.clique_of(view, live) or live
     return view.is_beyond_limits(clique) and live.deleting_since is None and clique.deleting_since is None
 

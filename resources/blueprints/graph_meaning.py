@@ -265,7 +265,7 @@ def _pending(observed: Observed, graph: InferenceGraph, planned: GraphPlan) -> I
 
 
 def _paused(graph: InferenceGraph, planned: GraphPlan) -> Iterator[Wait]:
-    """The Deployments that somebody has paused: nobody else ends that."""
+    """The Deployments that a user has paused: only a user ends that."""
     for state in planned.states:
         if state.is_paused:
             id = RUNNERS[state.component_kind].id(graph.namespace, state.component_name)

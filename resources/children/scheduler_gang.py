@@ -168,7 +168,7 @@ def _pod_blocker(view: View, each: GangObject, resource: Want | Hold) -> Blocker
     if live is None and isinstance(resource, Hold):
         return Blocker(f"{id.kind} {id.name} cannot be created: {resource.why}", resource.blocked)
     if live is None and each.provisional and view.gang_blockers.set_exists:
-        return Blocker(f"{id.kind} {id.name} must have been read once: it may have to change", blocked=False)
+        return Blocker(f"{id.kind} {id.name} waits for its first read", blocked=False)
     if live is not None and live.deleting_since is not None and not each.policy.until_gone:
         return Blocker(f"{id.kind} {id.name} is being deleted; it is created again once it is gone", blocked=False)
     return None

@@ -237,7 +237,7 @@ def render(view: View) -> Iterator[Resource]:
 
 
 def while_vacated(resource: Resource, vacated: Collection[ResourceId]) -> Resource:
-    """The resource; a domain that waits for pods which the set deletes now (`vacated_domains`) needs nobody to act."""
+    """The resource; a domain that waits for pods which the set deletes now (`vacated_domains`) needs no manual action."""
     if resource.id in vacated and isinstance(resource, Hold) and resource.reason is Reason.IN_USE:
         return replace(resource, why=resource.why.removesuffix(FREE_IT), blocked=False, reason=None)
     return resource

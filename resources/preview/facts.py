@@ -77,7 +77,7 @@ class Facts(Struct, frozen=True, eq=False):
     assumes_nodes: bool = False
     """Whether nodes are added for these pods."""
     unused_adapters: Mapping[ResourceId, tuple[str, ...]] = field(default_factory=dict)
-    """Graph that has scaling adapters -> those that name it and have no effect, whoever made them."""
+    """Graph that has scaling adapters -> those that name it and have no effect, also those that users made."""
     base: Mapping[ResourceId, tuple[str, ...]] = field(default_factory=dict)
     """Root -> remarks about the manifests with which the change is compared."""
     notices: tuple[str, ...] = ()

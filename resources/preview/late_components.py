@@ -1,4 +1,4 @@
-"""Late components: Deployments that have missed their deadline, and whether their pods still start or need somebody to act."""
+"""Late components: Deployments that have missed their deadline, and whether their pods still start or need manual action."""
 
 from collections.abc import Iterable, Iterator
 

@@ -29,7 +29,7 @@ MEMBERS: Mapping[str, str] = {
     kinds.PODGANG.name: labels.PODGANG,
 }
 """Kind of object that consists of pods -> the label of these pods, and of its PodCliques, that has its name."""
-SPARED: Final = "the update may not delete any of its ready pods: they are as few as minAvailable"
+SPARED: Final = "rolling update blocked: ready pods equal minAvailable"
 SPARE_ADVICE: Final = "have more replicas than minAvailable, so that the update can delete one; or delete a pod yourself"
 
 

@@ -378,7 +378,7 @@ def test_constraints_of_a_set_reach_the_pod_group_as_levels_of_the_topology() ->
     manifest["spec"]["template"]["podCliqueScalingGroups"][0]["topologyConstraint"] = {"pack": {"required": "rack"}}
     cluster.put(manifest)
     first = cluster.make_pass()
-    assert {wait.why for wait in first.deferred} == {"PodGroup web-0 must have been read once: it may have to change"}
+    assert {wait.why for wait in first.deferred} == {"PodGroup web-0 waits for its first read"}
     assert {operation.id.name for operation in first.operations if operation.id.kind == "PodGroup"} == {"web-0", "web-0-g-0"}
     assert all(operation.id.name.startswith("web-0-g-1") for operation in first.operations if operation.id.kind == "Pod")
     cluster.settle()
