@@ -10,6 +10,7 @@ import yaml
 from engine.ids import Kind
 from enginectl.base.exit_codes import Exit
 from resources.base import kinds
+from resources.ports.graph_services import judged_replicas, kept_replicas
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 
@@ -146,6 +147,15 @@ def test_an_adapter_alone_changes_nothing_and_says_what_to_do(box: Box, engine: 
     assert replicas(box, ADAPTER, "chat-decode") == 2
 
 
+@pytest.mark.parametrize("version", GRAPHS)
+def test_a_live_graph_keeps_its_own_number_and_only_growth_is_judged(version: str) -> None:
+    graph, idle = (yaml.safe_load(GRAPHS[version].replace("replicas: 2", f"replicas: {number}")) for number in (2, 0))
+
+    assert [kept_replicas(graph, {"Decode": number}) for number in (4, 0)] == [{"Decode": 2}, {"Decode": 2}]
+    assert [kept_replicas(stored, {"Decode": number}) for stored in (idle, {}) for number in (4, 0)] == [{"Decode": 4}, {}] * 2
+    assert [judged_replicas(graph, {"Decode": number}) for number in (4, 2, 1)] == [{"Decode": 4}, {}, {}]
+
+
 def test_a_file_that_undoes_an_autoscaler_says_so(box: Box, engine: Engine, tmp_path: Path) -> None:
     file = write(tmp_path, ALPHA, adapter(2))
     engine("sync", "-f", file)
@@ -171,6 +181,7 @@ def test_an_adapter_of_another_name_counts_as_the_one_of_its_service(box: Box, e
     ("documents", "line", "fault"),
     [
         ((ALPHA, adapter(4, graph="other")), 21, "dgdRef.name: DynamoGraphDeployment default/other is not in these files"),
+        ((ALPHA, adapter(4, graph="$(id)")), 21, "an adapter counts beside its graph only: add that\n"),
         ((ALPHA, adapter(4, service="decode")), 22, "dgdRef.serviceName: chat has no service decode; it has Decode, plain"),
         ((BETA, adapter(4, "v1beta1", "x")), 22, "dgdRef.componentName: chat has no service x; it has Decode, plain"),
         ((ALPHA, adapter(4, service="plain")), 22, "service plain of chat has no adapter; add scalingAdapter: {enabled: true} to it"),

@@ -13,7 +13,7 @@ from engine.proposal import proposed_root
 from engine.report.printable import clipped, printable
 from engine.resource import Body
 from enginectl.base import terminal
-from enginectl.input.manifest_files import Manifest, duplicates, faults_by_line, refuse, with_namespace
+from enginectl.input.manifest_files import NAME, Manifest, duplicates, faults_by_line, refuse, with_namespace
 from enginectl.input.pod_findings import malformed
 from resources.base.fields import mapping
 from resources.base.kinds import DYNAMO_GRAPH, SCALING_ADAPTER
@@ -128,7 +128,8 @@ def _fault(adapter: Adapter, graph: Body | None) -> str:
     if graph is None:
         command = f"kubectl scale dgdsa/{adapter.counts_as} -n {adapter.graph.namespace} --replicas={adapter.replicas}"
         missing = f"{DYNAMO_GRAPH.name} {adapter.graph.namespace}/{name} is not in these files, and an adapter counts beside its graph only"
-        return adapter.fault("name", f"{missing}: add that, or run `{clipped(command, MAX_COMMAND)}`, which the engine follows")
+        is_safe = NAME.fullmatch(adapter.counts_as) and len(command) <= MAX_COMMAND  # Users copy it.
+        return adapter.fault("name", f"{missing}: add that{f', or run `{command}`, which the engine follows' if is_safe else ''}")
     known = adapted(graph)
     if adapter.service not in known:
         names = ", ".join(printable(each) for each in sorted(known)) or "none"
