@@ -219,7 +219,8 @@ def served_fields(document: Mapping[str, Any]) -> ServedFields | None:
 
 def suggestion(finding: Issue, served: ServedFields | None = None) -> str:
     """The known field that is nearest to an unknown one: of the same name on another level, or the most similar name; empty if none is."""
-    known = definitions().get(finding.within, {}).get("properties", {})
+    holder = EXTRA if finding.path[-2:-1] == ("extraPodSpec",) else finding.within
+    known = definitions().get(holder, {}).get("properties", {})
     names = {*known, *(served.types.get(finding.within, ()) if served else ())}
     return _on_another_level(finding) or nearest_name(str(finding.path[-1]), sorted(names)) or ""
 

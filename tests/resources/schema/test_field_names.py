@@ -112,6 +112,7 @@ def test_a_field_of_a_set_that_is_on_another_level_is_suggested_with_its_path(pa
     [
         (("replcas",), "replicas"),
         (("extraPodSpec", "image"), "mainContainer.image"),
+        (("extraPodSpec", "mainConatiner"), "mainContainer"),
         (("extraPodSpec", "mainContainer", "nodeSelector"), "spec.services[Frontend].extraPodSpec.nodeSelector"),
     ],
 )
