@@ -34,11 +34,17 @@ class ReferenceStore:
         self.look_up = look_up
         self.kind, self.namespace, self.labels = look_up.kind, namespace, ""
         self.lives: dict[ResourceId, Live] = {}
+        self._sizes: dict[str, dict[str, Any]] = {}
+        """Namespace -> name -> size, of objects that have one: a review of one namespace does not wait for those of others."""
 
     async def list(self, client: Client) -> str:
         """Replace the contents by a list, and return its revision."""
         listed = await list_lives(client, Target(self.look_up.kind, self.namespace, self.labels))
-        self.kind, self.lives = listed.kind, {object.id: self._kept(object) for object in listed.lives}
+        lives = {object.id: live(self.look_up.kept(object.body)) for object in listed.lives}
+        sizes: dict[str, dict[str, Any]] = {}
+        for id, kept in lives.items() if self.look_up.sized else ():
+            sizes.setdefault(id.namespace, {})[id.name] = kept.body[SIZE]
+        self.kind, self.lives, self._sizes = listed.kind, lives, sizes  # Others read in threads of their own: all of it at once.
         return listed.revision
 
     def apply(self, event: str, body: dict[str, Any]) -> None:
@@ -46,15 +52,19 @@ class ReferenceStore:
         object = typed(self.kind, body)
         if event == "DELETED":
             self.lives.pop(object.id, None)
+            self._sizes.get(object.id.namespace, {}).pop(object.id.name, None)
         else:
-            self.lives[object.id] = self._kept(object)
+            self.lives[object.id] = kept = live(self.look_up.kept(object.body))
+            if self.look_up.sized:
+                self._sizes.setdefault(object.id.namespace, {})[object.id.name] = kept.body[SIZE]
 
     def clear(self) -> None:
         """Remove everything."""
-        self.lives = {}
+        self.lives, self._sizes = {}, {}
 
-    def _kept(self, object: Live) -> Live:
-        return live(self.look_up.kept(object.body))
+    def sizes(self, namespace: str) -> Mapping[str, Any]:
+        """Name -> size, of the objects of a namespace that have one."""
+        return self._sizes.get(namespace, {}).copy()
 
 
 class Reads(Struct, frozen=True):
@@ -184,8 +194,7 @@ class ReferenceCaches:
         """Name -> size, of the objects of a namespace; None unless their cache is complete and up to date."""
         for informer in self._informers.get(look_up, ()):
             if _is_current(informer) and informer.store.namespace in ("", namespace):
-                lives = (live for live in tuple(informer.store.lives.values()) if live.id.namespace == namespace)
-                return {live.id.name: live.body[SIZE] for live in lives}
+                return informer.store.sizes(namespace)
         return None
 
     def is_filled(self) -> bool:

@@ -45,7 +45,9 @@ def scale_issues(adapter: str, new: Body, old: Body | None, limits: WorkloadLimi
     after, before = (get(body, ("spec", "replicas"), 0) if body is not None else 0 for body in (new, old))
     if sizes is None or not size_rules.is_growth(before, after):
         return
-    for name, graph in sizes.graphs.items():
+    for name in size_rules.owner_names(adapter):
+        if (graph := sizes.graphs.get(name)) is None:
+            continue
         for service in graph.services:
             if f"{name}-{service.name}".lower() == adapter:
                 issues = _scale_issues(name, graph, service, after, before, limits, sizes)

@@ -81,10 +81,18 @@ def scale_issues(id: ResourceId, resource: str, new: Body, old: Body, limits: Wo
     after, before = (get(scale, ("spec", "replicas"), 0) for scale in (new, old))
     if sizes is None or not is_growth(before, after):
         return
-    for name, size in sizes.by_name.items():
+    for name in owner_names(id.name):
+        if (size := sizes.by_name.get(name)) is None:
+            continue
         counts = tuple(_scaled(name, size, id, resource, count) for count in (after, before))
         if counts[0] is not None and counts[1] is not None:
             yield from (replace(issue, path=REPLICAS) for issue in issues(counts[0], counts[1], limits, sizes.besides(name)))
+
+
+def owner_names(name: str) -> Iterator[str]:
+    """The names that an object may have after which this name begins, and itself: few look-ups, however many objects there are."""
+    yield from (name[:end] for end, sign in enumerate(name) if sign == "-")
+    yield name
 
 
 def is_growth(before: Any, after: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final
 
 import orjson
@@ -66,7 +67,7 @@ class ScaledPart(Struct, frozen=True):
         )
 
 
-class SetSize(Struct, frozen=True):
+class SetSize(Struct, frozen=True, dict=True):
     """What a set asks for."""
 
     replicas: int
@@ -75,7 +76,7 @@ class SetSize(Struct, frozen=True):
     spec: int
     """The bytes of its spec as JSON."""
 
-    @property
+    @cached_property
     def totals(self) -> Totals:
         """What all replicas of it ask for together."""
         return self.with_replicas(self.replicas)
@@ -93,7 +94,7 @@ class SetSize(Struct, frozen=True):
         )
 
 
-class GraphSize(Struct, frozen=True):
+class GraphSize(Struct, frozen=True, dict=True):
     """What a graph asks for."""
 
     services: tuple[ScaledPart, ...]
@@ -103,7 +104,7 @@ class GraphSize(Struct, frozen=True):
     has_set: bool
     """Whether it runs with a PodCliqueSet, which counts in its place in the namespace."""
 
-    @property
+    @cached_property
     def totals(self) -> Totals:
         """What all its services ask for together."""
         return Totals(pods=sum(service.most * service.pods for service in self.services), bytes=self.spec, stored=self.spec)
@@ -142,7 +143,7 @@ class SetSizes(Struct, frozen=True, dict=True):
 
 def sum_of(totals: Sequence[Totals]) -> Totals:
     """The sum of each measure; of no sets, nothing."""
-    return Totals(*map(sum, zip(*map(astuple, totals), strict=True)))
+    return Totals(*(sum(map(attrgetter(measure), totals)) for measure in Totals.__struct_fields__))
 
 
 def size_of(body: Body, namespace: str) -> SetSize:

@@ -2,6 +2,7 @@
 
 import itertools
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from msgspec.structs import replace
@@ -9,13 +10,26 @@ from msgspec.structs import replace
 from engine.ids import Kind, ResourceId
 from resources.admission.admit import UNPROTECTED, admit
 from resources.admission.request import Act, Request
+from resources.base import names
 from resources.base.kinds import PODCLIQUE, PODCLIQUESET, SCALING_ADAPTER, SCALING_GROUP
-from resources.base.set_size import size_of
+from resources.base.set_size import SetSize, SetSizes, size_of
 from resources.install.admission_policies import policies
 from resources.ports.configuration import NAMESPACE_LIMITS, SET_LIMITS, WorkloadLimits
 from tests.laws.policy_server import PolicyServer
 from tests.resources.admission.graphs import WITHOUT_GROVE, graph, worker
-from tests.resources.admission.requests import GONE, SETUP, Body, clique, created, issues_of, put, references_to, small, updated
+from tests.resources.admission.requests import (
+    GONE,
+    SETUP,
+    Body,
+    EmptyReferences,
+    clique,
+    created,
+    issues_of,
+    put,
+    references_to,
+    small,
+    updated,
+)
 
 HUGE = 2**31 - 1
 CLIQUE, GROUP = "spec.template.cliques.0.spec", "spec.template.podCliqueScalingGroups.0"
@@ -105,6 +119,30 @@ def test_a_scale_that_grows_above_a_limit_is_refused(resource: str, name: str, a
     found = scaled(resource, name, after, pods=100)
 
     assert [issue.startswith(expected) and issue.endswith(PODS) for issue in found] == [True] * exceeds
+
+
+def test_however_many_sets_there_are_a_review_looks_at_few_and_computes_no_size_again() -> None:
+    sets = {f"web-{number}": put(grouped(), {"metadata.name": f"web-{number}"}) for number in range(300)}
+    kept = {name: size_of(body, "ml") for name, body in sets.items()}
+    new, old = ({"kind": "Scale", "spec": {"replicas": count}} for count in (2, 1))
+    scale = Request(Act.UPDATE, ResourceId("autoscaling", "Scale", "ml", "web-7-0-a"), new, old, "hpa", "scale", "podcliques")
+
+    class Cached(EmptyReferences):
+        def sizes(self, namespace: str) -> SetSizes:
+            return SetSizes(dict(kept))
+
+    def review() -> None:
+        assert admit(scale, SETUP, Cached()).allowed
+        assert created(put(small(), {"metadata.name": "new"}), SETUP, Cached()).allowed
+
+    review()
+    with (
+        patch.object(SetSize, "with_replicas", autospec=True, side_effect=SetSize.with_replicas) as computed,
+        patch.object(names, "replica_of", side_effect=names.replica_of) as looked_at,
+    ):
+        review()
+
+    assert computed.call_count < 5 and looked_at.call_count < 10
 
 
 def test_a_scale_that_does_not_grow_is_never_refused() -> None:
