@@ -1,5 +1,6 @@
 """Real API servers as fixtures. Their tests are marked `e2e`, and skipped if KUBEBUILDER_ASSETS or SCHEDULERS_ASSETS names no binaries."""
 
+import json
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ import pytest
 from tests.controlplane.accounts import grant, operator_permissions
 from tests.controlplane.cluster import AUTOSCALING, CONTROLLERS, PARTS, ControlPlane, Missing, binary, part_flags, register, running, start
 from tests.controlplane.gangs import GATES
+from tests.controlplane.pod_spec import FILE, asked
 from tests.controlplane.schedulers.kai import kai
 from tests.controlplane.schedulers.lws import lws
 from tests.controlplane.schedulers.volcano import install_volcano_crds
@@ -123,3 +125,10 @@ def started(
             yield plane
     except Missing as missing:
         pytest.skip(str(missing))
+
+
+def skip_unless_recorded(plane: ControlPlane) -> None:
+    """Skip a test of the recorded types, defaults and verdicts where the server is of another release: it knows other fields."""
+    recorded, release = json.loads(FILE.read_text(encoding="ascii"))["release"], asked(plane, "/version")["gitVersion"]
+    if release != recorded:
+        pytest.skip(f"what is recorded is of {recorded}, the server is of {release}")

@@ -8,6 +8,7 @@ import pytest
 from engine.canonical import canonical, digest
 from resources.schema.pod_spec_form import KUBERNETES_SCHEDULER, canonical_form
 from tests.controlplane.cluster import Missing, running
+from tests.controlplane.fixtures import skip_unless_recorded
 from tests.controlplane.pod_defaults import probed_fields
 from tests.controlplane.pod_trials import FLAGS, at, tried, with_value
 from tests.controlplane.spelled_pods import pairs
@@ -28,6 +29,7 @@ def test_for_every_field_a_zero_value_is_the_same_as_none_where_a_server_makes_t
     probes = list(probed_fields())
     try:
         with running(tmp_path, flags=FLAGS) as plane:
+            skip_unless_recorded(plane)
             answers = tried(plane, [spec for probe in probes for spec in (probe.absent, probe.zero)])
             pairs = list(zip(probes, answers[::2], answers[1::2], strict=True))
             spelled = [
@@ -56,6 +58,7 @@ def test_two_spellings_have_one_form_where_a_server_makes_the_same_pod_of_both(t
     known = {canonical(spec): spec for _, left, right in spelled for spec in (left, right)}
     try:
         with running(tmp_path, flags=FLAGS) as plane:
+            skip_unless_recorded(plane)
             answers = dict(zip(known, tried(plane, known.values()), strict=True))
     except Missing as missing:
         pytest.skip(str(missing))
