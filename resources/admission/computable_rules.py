@@ -39,7 +39,7 @@ from resources.schema.podcliqueset import (
     SetResourceSharing,
     SetTemplate,
 )
-from resources.schema.unknown_fields import instead
+from resources.schema.unknown_fields import Suggestions, instead
 
 NO_CLIQUE: Final = "at least one PodClique must be defined"
 NO_CONTAINER: Final = "at least one container must be defined"
@@ -99,13 +99,13 @@ def _replica_issues(path: Path, replicas: int, minimum: int) -> Iterator[Issue]:
 def _groups(template: SetTemplate) -> Iterator[Issue]:
     groups = template.pod_clique_scaling_groups
     names = [clique.name for clique in template.cliques if clique.name]
-    known = frozenset(names)
+    known, suggestions = frozenset(names), Suggestions()
     for number, group in enumerate(groups):
         path = (*GROUPS, number)
         if not group.clique_names:
             yield Issue((*path, "cliqueNames"), ErrorType.REQUIRED, NO_MEMBER)
         if unknown := [name for name in dict.fromkeys(group.clique_names) if name not in known]:
-            message = f"{UNKNOWN_MEMBER}{instead(unknown, names)}"
+            message = f"{UNKNOWN_MEMBER}{suggestions.instead(unknown, names)}"
             yield Issue((*path, "cliqueNames"), ErrorType.INVALID, message, ",".join(unknown))
         yield from _replica_issues(path, group.replicas, group.min_available)
     yield from duplicates(((*GROUPS, number, "name"), group.name) for number, group in enumerate(groups))
@@ -253,13 +253,14 @@ def _sharing_issues(template: SetTemplate) -> Iterator[Issue]:
     own = frozenset(entry.name for entry in template.resource_claim_templates)
     cliques = dict.fromkeys(clique.name for clique in template.cliques)
     groups = dict.fromkeys(group.name for group in template.pod_clique_scaling_groups)
+    suggestions = Suggestions()
     yield from _templates(template.resource_claim_templates, (*TEMPLATE, "resourceClaimTemplates"))
     yield from _shares(template.resource_sharing, own, TEMPLATE)
-    yield from _filters(template.resource_sharing, TEMPLATE, {BY_CLIQUE: cliques, BY_GROUP: groups})
+    yield from _filters(template.resource_sharing, TEMPLATE, {BY_CLIQUE: cliques, BY_GROUP: groups}, suggestions)
     for number, group in enumerate(template.pod_clique_scaling_groups):
         path = (*GROUPS, number)
         yield from _shares(group.resource_sharing, own, path)
-        yield from _filters(group.resource_sharing, path, {BY_CLIQUE: dict.fromkeys(group.clique_names)})
+        yield from _filters(group.resource_sharing, path, {BY_CLIQUE: dict.fromkeys(group.clique_names)}, suggestions)
     for number, clique in enumerate(template.cliques):
         yield from _shares(clique.resource_sharing, own, (*CLIQUES, number))
 
@@ -285,7 +286,7 @@ def _shares(entries: Sequence[ResourceSharing], own: Set[str], holder: Path) -> 
     yield from duplicates(((*path, number, "name"), entry.name) for number, entry in enumerate(entries) if entry.name)
 
 
-def _filters(entries: Sequence[Filtered], holder: Path, known: KnownNames) -> Iterator[Issue]:
+def _filters(entries: Sequence[Filtered], holder: Path, known: KnownNames, suggestions: Suggestions) -> Iterator[Issue]:
     """A filter must name at least one clique or group, and only existing ones."""
     for number, entry in enumerate(entries):
         path = (*holder, "resourceSharing", number, "filter")
@@ -295,7 +296,7 @@ def _filters(entries: Sequence[Filtered], holder: Path, known: KnownNames) -> It
         for field, names in named.items():
             for index, name in enumerate(names):
                 if name not in known[field]:
-                    message = f"{NONE_OF_THIS_NAME[field]}{instead([name], known[field])}"
+                    message = f"{NONE_OF_THIS_NAME[field]}{suggestions.instead([name], known[field])}"
                     yield Issue((*path, field, index), ErrorType.NOT_FOUND, message, name)
 
 

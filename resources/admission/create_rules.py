@@ -43,7 +43,7 @@ from resources.schema.podcliqueset import (
     SetTemplate,
 )
 from resources.schema.topology import TopologyConstraint
-from resources.schema.unknown_fields import instead
+from resources.schema.unknown_fields import Suggestions
 
 NEGATIVE: Final = "must be greater than or equal to 0"
 NO_NAME: Final = "field cannot be empty"
@@ -183,13 +183,14 @@ def sharing_warnings(template: SetTemplate, namespace: str, references: Referenc
     Such an entry may refer to a ResourceClaimTemplate that exists where nothing was looked up, so that it is no fault.
     """
     own = dict.fromkeys(entry.name for entry in template.resource_claim_templates if entry.name)
+    suggestions = Suggestions()
     for path, entries in _sharing_of(template):
         for number, entry in enumerate(entries):
             if not own or not entry.name or entry.namespace or entry.name in own:
                 continue
             if references.find(kinds.RESOURCE_CLAIM_TEMPLATE.id(namespace, entry.name)) is None:
                 at = (*path, "resourceSharing", number, "name")
-                yield Located(f"{spelled(at)}: {NO_OWN_TEMPLATE}{instead([entry.name], own)}", at)
+                yield Located(f"{spelled(at)}: {NO_OWN_TEMPLATE}{suggestions.instead([entry.name], own)}", at)
 
 
 def _sharing_of(template: SetTemplate) -> Iterator[tuple[Path, Sequence[ResourceSharing]]]:

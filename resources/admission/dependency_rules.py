@@ -11,7 +11,7 @@ from resources.ports.fabric import PolicyRule
 from resources.schema.issues import ErrorType, Issue, Located, Path, duplicates, shown, spelled
 from resources.schema.pod_checks import fault
 from resources.schema.podcliqueset import CliqueTemplate, SetTemplate
-from resources.schema.unknown_fields import instead
+from resources.schema.unknown_fields import Suggestions
 
 Dependencies = Mapping[str, Sequence[str]]
 """Clique -> the cliques that it starts after."""
@@ -28,15 +28,15 @@ def issues(template: SetTemplate) -> Iterator[Issue]:
     """The issues of `startsAfter`, if the start-up type is Explicit."""
     if template.clique_startup_type != EXPLICIT:
         return
-    known = frozenset(clique.name for clique in template.cliques)
+    known, suggestions = frozenset(clique.name for clique in template.cliques), Suggestions()
     for number, clique in enumerate(template.cliques):
-        yield from _of_clique(clique, known, (*CLIQUES, number, "spec", "startsAfter"))
+        yield from _of_clique(clique, known, (*CLIQUES, number, "spec", "startsAfter"), suggestions)
     dependencies = {clique.name: [name for name in clique.spec.starts_after if name in known] for clique in template.cliques}
     for circle in circles(dependencies):
         yield Issue(CLIQUES, ErrorType.INVALID, "clique must not have circular dependencies", ", ".join(circle))
 
 
-def _of_clique(clique: CliqueTemplate, known: frozenset[str], path: Path) -> Iterator[Issue]:
+def _of_clique(clique: CliqueTemplate, known: frozenset[str], path: Path, suggestions: Suggestions) -> Iterator[Issue]:
     after = clique.spec.starts_after
     for index, name in enumerate(after):
         if not name:
@@ -45,18 +45,18 @@ def _of_clique(clique: CliqueTemplate, known: frozenset[str], path: Path) -> Ite
             yield Issue((*path, index), ErrorType.INVALID, ITSELF, name)
     yield from duplicates(((*path, index), name) for index, name in enumerate(after) if name)
     if unknown := _unknown(clique, known):
-        yield Issue(path, ErrorType.INVALID, f"{UNKNOWN}{_those_there(unknown, clique, known)}", ",".join(unknown))
+        yield Issue(path, ErrorType.INVALID, f"{UNKNOWN}{_those_there(unknown, clique, known, suggestions)}", ",".join(unknown))
 
 
 def warnings(template: SetTemplate) -> Iterator[Located]:
     """A warning for each `startsAfter` that the start-up type does not use, with the names in it that no clique has: Grove admits it."""
     if template.clique_startup_type == EXPLICIT:
         return
-    known = frozenset(clique.name for clique in template.cliques)
+    known, suggestions = frozenset(clique.name for clique in template.cliques), Suggestions()
     for number, clique in enumerate(template.cliques):
         path: Path = (*CLIQUES, number, "spec", "startsAfter")
         if unknown := _unknown(clique, known):
-            names = f"no clique is called {shown(', '.join(unknown))}{_those_there(unknown, clique, known)}"
+            names = f"no clique is called {shown(', '.join(unknown))}{_those_there(unknown, clique, known, suggestions)}"
             yield Located(f"{spelled(path)}: {names}; startsAfter {UNUSED}", path)
         elif clique.spec.starts_after:
             yield Located(f"{spelled(path)} {UNUSED}", path)
@@ -67,10 +67,10 @@ def _unknown(clique: CliqueTemplate, known: frozenset[str]) -> list[str]:
     return [name for name in dict.fromkeys(clique.spec.starts_after) if name and name not in known]
 
 
-def _those_there(unknown: Sequence[str], clique: CliqueTemplate, known: frozenset[str]) -> str:
+def _those_there(unknown: Sequence[str], clique: CliqueTemplate, known: frozenset[str], suggestions: Suggestions) -> str:
     """Which names there are instead."""
     others = [name for name in sorted(known) if name != clique.name]
-    return instead(unknown, others) if others else f"; there is no clique besides {clique.name}"
+    return suggestions.instead(unknown, others) if others else f"; there is no clique besides {clique.name}"
 
 
 def policy_rules() -> Iterator[PolicyRule]:

@@ -9,8 +9,10 @@ from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.pod_amounts import amount_of
 from resources.schema.pod_checks import Fields, Rule, entries, fault, forbidden, invalid, missing, part, size, text, unsupported, whole
 from resources.schema.pod_containers import VOLUME_FIELDS, Placed, field_of_pod
-from resources.schema.unknown_fields import instead
+from resources.schema.unknown_fields import Suggestions
 
+SUGGESTED_IN_POD: Final = 5
+"""The largest number of names of one pod for which the most similar one is looked for: a set may have very many pods."""
 IQN: Final = re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.[-a-zA-Z0-9.]+(:[^,;*&$|\s]+)?")
 EUI: Final = re.compile(r"eui\.[0-9a-fA-F]{16}")
 NAA: Final = re.compile(r"naa\.[0-9a-fA-F]{32}")
@@ -216,33 +218,35 @@ def claim_spec(fields: Fields, path: Path) -> Iterator[Issue]:
 def uses(spec: Fields, path: Path, containers: Sequence[Placed]) -> Iterator[Issue]:
     """Containers mount volumes that the pod has, use claims as devices, and take variables from empty directories."""
     volumes = {name: volume for _, volume in entries(spec, "volumes") if (name := text(volume, "name"))}
+    suggestions = Suggestions(SUGGESTED_IN_POD)
     for placed in containers:
         privileged = part(placed.fields, "securityContext").get("privileged") is True
         for number, mount in entries(placed.fields, "volumeMounts"):
             at = (*placed.path, "volumeMounts", number)
-            yield from _known(mount, "name", (*at, "name"), volumes)
+            yield from _known(mount, "name", (*at, "name"), volumes, suggestions)
             if mount.get("mountPropagation") == "Bidirectional" and not privileged:
                 message = "Bidirectional mount propagation is available only to privileged containers"
                 yield forbidden((*at, "mountPropagation"), message)
         for number, device in entries(placed.fields, "volumeDevices"):
             at = (*placed.path, "volumeDevices", number, "name")
-            yield from _known(device, "name", at, volumes)
+            yield from _known(device, "name", at, volumes, suggestions)
             source = volumes.get(text(device, "name"))
             if source is not None and source.get("persistentVolumeClaim") is None and source.get("ephemeral") is None:
                 message = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
                 yield invalid(at, device["name"], message)
         for number, variable in entries(placed.fields, "env"):
             if reference := part(variable, "valueFrom", "fileKeyRef"):
-                yield from _from_file(reference, (*placed.path, "env", number, "valueFrom", "fileKeyRef", "volumeName"), volumes)
+                at = (*placed.path, "env", number, "valueFrom", "fileKeyRef", "volumeName")
+                yield from _from_file(reference, at, volumes, suggestions)
 
 
-def _known(holder: Fields, field: str, path: Path, volumes: Mapping[str, Fields]) -> Iterator[Issue]:
+def _known(holder: Fields, field: str, path: Path, volumes: Mapping[str, Fields], suggestions: Suggestions) -> Iterator[Issue]:
     if (name := text(holder, field)) and name not in volumes:
-        yield fault(path, ErrorType.NOT_FOUND, f"the pod has no volume of this name{instead([name], volumes)}", name)
+        yield fault(path, ErrorType.NOT_FOUND, f"the pod has no volume of this name{suggestions.instead([name], volumes)}", name)
 
 
-def _from_file(reference: Fields, path: Path, volumes: Mapping[str, Fields]) -> Iterator[Issue]:
-    yield from _known(reference, "volumeName", path, volumes)
+def _from_file(reference: Fields, path: Path, volumes: Mapping[str, Fields], suggestions: Suggestions) -> Iterator[Issue]:
+    yield from _known(reference, "volumeName", path, volumes, suggestions)
     source = volumes.get(text(reference, "volumeName"))
     if source is not None and any(value is not None for key, value in source.items() if key not in ("name", "emptyDir")):
         yield invalid(path, reference["volumeName"], "referenced volume must be of type emptyDir")

@@ -36,6 +36,8 @@ NEVER_SET: Final = frozenset({("readinessProbe", "terminationGracePeriodSeconds"
 """Fields below another one that their type has and the API server refuses: it is the type of other fields, too."""
 MOST_LEVELS: Final = 3
 """The largest number of fields on other levels that a message names."""
+MOST_SUGGESTED: Final = 20
+"""The largest number of names of one manifest for which the most similar one is looked for, where there may be very many."""
 MOST_COMPARED: Final = 100
 """The largest number of known names with which a name is compared."""
 
@@ -266,6 +268,23 @@ def instead(written: Iterable[str], known: Iterable[str]) -> str:
     more = f" and {len(listed) - MOST} more" if len(listed) > MOST else ""
     begin = f"{_question(near)} There" if near else "; there"
     return f"{begin} {'is' if len(listed) == 1 else 'are'} {', '.join(listed[:MOST])}{more}"
+
+
+class Suggestions:
+    """The ends of messages about names that do not exist, of which the first ones ask for what was meant.
+
+    Comparing a name with others takes long, and a manifest may have very many names: a review of it must not take long.
+    """
+
+    def __init__(self, most: int = MOST_SUGGESTED) -> None:
+        """`most`: how many names are compared with others."""
+        self._left = most
+
+    def instead(self, written: Iterable[str], known: Iterable[str]) -> str:
+        """The same as `instead`, as long as names may be compared."""
+        compared = list(islice(written, min(self._left, MOST)))
+        self._left -= len(compared)
+        return instead(compared, known)
 
 
 def question(written: Iterable[str], known: Iterable[str]) -> str:
