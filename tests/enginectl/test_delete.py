@@ -125,6 +125,14 @@ def test_what_does_not_exist_is_an_error_that_names_what_does(synced: Box, engin
     assert (unlabelled.code, "no workload has the labels team=y" in unlabelled.err) == (Exit.FAILED, True)
 
 
+@pytest.mark.parametrize("words", [("one",), ("pcs/one",), ("-l", "team=y")])
+def test_a_namespace_that_does_not_exist_is_named(synced: Box, engine: Engine, words: tuple[str, ...]) -> None:
+    answer, ignored = (engine("delete", *words, "-n", "nope", "--yes", *more) for more in ((), ("--ignore-not-found",)))
+
+    assert (answer.code, ignored.code) == (Exit.FAILED, Exit.DONE)
+    assert " in nope: the namespace does not exist" in answer.err
+
+
 def test_a_protected_set_is_refused_until_its_annotation_is_removed(synced: Box, engine: Engine) -> None:
     synced.change(PODCLIQUESET, "two", {"metadata": {"annotations": {"engine.grove.io/protect": "true"}}})
 

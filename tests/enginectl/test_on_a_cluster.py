@@ -106,7 +106,7 @@ def test_a_namespace_that_does_not_exist_is_said(box: Box, engine: Engine) -> No
         assert "does not exist" not in engine(*words.split(), "-n", "default").err, words
 
 
-def test_manifests_on_standard_input_that_nothing_reads_are_said(box: Box) -> None:
+def test_manifests_on_standard_input_that_nothing_reads_are_said(box: Box, tmp_path: Path) -> None:
     def notes(*words: str | Path, **stdin: Any) -> list[str]:
         called = command("--kubeconfig", box.kubeconfig, *words)
         said = subprocess.run(called, env=environment(), capture_output=True, timeout=PATIENCE, check=True, **stdin)
@@ -117,6 +117,11 @@ def test_manifests_on_standard_input_that_nothing_reads_are_said(box: Box) -> No
     said = ["note: standard input is not read: -f - takes manifests from it"]
     assert [notes("diff", input=manifest), notes("sync", input=manifest)] == [said, said]
     assert notes("diff", "-f", "-", input=manifest) == notes("diff", input=b"") == []
+    assert notes("diff", input=b"default\nother\n") == [], "It is the list of a loop."
+    for content, told in ((manifest, said), (b"default\nother\n", [])):
+        (tmp_path / "input").write_bytes(content)
+        with (tmp_path / "input").open("rb") as file:
+            assert (notes("diff", stdin=file), file.tell()) == (told, 0)
     reader, writer = os.pipe()
     try:
         assert notes("diff", stdin=reader) == []  # It stays open, and empty: nothing waits for it.

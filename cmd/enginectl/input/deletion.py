@@ -1,7 +1,7 @@
 """Deletion: the workloads that `engine delete` names, by name, by manifest or by label."""
 
 import os.path
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,7 @@ from enginectl.base.exit_codes import UsageError
 from enginectl.input.manifest_files import NAME, SUFFIXES, read_manifests
 from enginectl.input.removals import RemovalScope, roots_in, widened
 from enginectl.input.roots import no_faults, select_roots
-from enginectl.input.targets import ambiguous, kinds_by_word, listed
+from enginectl.input.targets import NO_NAMESPACE, ambiguous, is_missing, kinds_by_word, listed
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS, Selection
 from resources.blueprints.pruning import removal_objections
@@ -61,29 +61,34 @@ class Deletion(Struct, frozen=True, eq=False):
         unnamed = next((each.name for each in self.wanted if not each.kind), "")
         hint = f"; name the kind as well, e.g. pcs/{printable(unnamed)}" if unnamed and self.selector is None else ""
         roots = (await roots_in(wiring, provider, wide, frozenset() if is_open else kinds, hint)).roots
-        chosen = {live.id: live for each in self.wanted for live in self._named(each, roots)}
+        empty = () if self.ignore_missing else {*wide.namespaces} - {live.id.namespace for live in roots}
+        missing = {namespace for namespace in empty if await is_missing(namespace, provider)}
+        chosen = {live.id: live for each in self.wanted for live in self._named(each, roots, missing)}
         if self.selector is not None:
-            chosen |= {live.id: live for live in self._selected(self.selector, roots)}
+            chosen |= {live.id: live for live in self._selected(self.selector, roots, missing)}
         removals = {id: Removal(live.uid, WHY) for id, live in sorted(chosen.items())}
         return RemovalScope(wide, RootRemovals(removals, tuple(removal_objections(chosen.values()))))
 
-    def _named(self, wanted: Wanted, roots: Sequence[Live]) -> Iterator[Live]:
+    def _named(self, wanted: Wanted, roots: Sequence[Live], missing: Collection[str]) -> Iterator[Live]:
         """The root of that name. One that a user has made comes before one of the same name that is a part of it."""
         matches = [live for live in roots if wanted.matches(live.id)]
         matches = [live for live in matches if not live.owners] or matches
         if len(matches) > 1:
             raise ambiguous(wanted.text, [live.id for live in matches])
         if not matches and not self.ignore_missing:
-            raise InputError(f"{printable(wanted.text)} does not exist{listed([live.id for live in roots], wanted.name)}")
+            is_nowhere = wanted.namespace in missing
+            instead = f" in {wanted.namespace}{NO_NAMESPACE}" if is_nowhere else listed([live.id for live in roots], wanted.name)
+            raise InputError(f"{printable(wanted.text)} does not exist{instead}")
         yield from matches
 
-    def _selected(self, selector: LabelSelector, roots: Sequence[Live]) -> list[Live]:
+    def _selected(self, selector: LabelSelector, roots: Sequence[Live], missing: Collection[str]) -> list[Live]:
         """The roots with these labels, without those that are parts of other roots."""
         uids = {live.uid for live in roots}
         whole = [live for live in roots if not any(owner.uid in uids for owner in live.owners)]
         selected = [live for live in whole if selector.matches(live.labels)]
         if not selected and not self.ignore_missing:
-            raise InputError(f"no workload has the labels {printable(selector.text)}{listed([live.id for live in whole])}")
+            instead = f" in {', '.join(sorted(missing))}{NO_NAMESPACE}" if missing else listed([live.id for live in whole])
+            raise InputError(f"no workload has the labels {printable(selector.text)}{instead}")
         return selected
 
 

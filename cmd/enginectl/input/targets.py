@@ -205,6 +205,11 @@ async def is_namespace_missing(world: World, wiring: Wiring, provider: Provider)
     namespace = wiring.options.namespace
     if not namespace or isinstance(provider, RecordedProvider) or any(each.root.id.namespace == namespace for each in world.roots):
         return False
+    return await is_missing(namespace, provider)
+
+
+async def is_missing(namespace: str, provider: Provider) -> bool:
+    """Whether a namespace does not exist, for users with the right to get it."""
     with suppress(ClusterError):
         return await provider.get(NAMESPACE.id("", namespace)) is None
     return False
