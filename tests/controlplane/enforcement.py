@@ -32,6 +32,12 @@ DEPLOYMENT: Final[Body] = {
     "metadata": {"name": "probe"},
     "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": CONTROLLER["spec"]["template"]},
 }
+INGRESS: Final[Body] = {
+    "apiVersion": "networking.k8s.io/v1",
+    "kind": "Ingress",
+    "metadata": {"name": "probe"},
+    "spec": {"defaultBackend": {"service": {"name": "probe", "port": {"number": 80}}}},
+}
 LEADER_WORKER_SET: Final[Body] = {
     "apiVersion": "leaderworkerset.x-k8s.io/v1",
     "kind": "LeaderWorkerSet",

@@ -88,6 +88,9 @@ class Edit:
     unknown: bool = False
     """Whether the server refuses what nobody can know before: then less may be written than was forecast."""
 
+    hopeless: bool = False
+    """Whether the sync waits for what does not come although it is known to be missing: somebody may create it meanwhile."""
+
     @property
     def goes_wrong(self) -> bool:
         """Whether it does not end as its user wants."""

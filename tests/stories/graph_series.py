@@ -5,10 +5,12 @@ from typing import Any
 from engine.resource import Body
 from engine.runtime.sync_report import Ending
 from resources.base import kinds, labels
-from tests.controlplane.enforcement import LEADER_WORKER_SET, Policy
+from tests.controlplane.enforcement import INGRESS, LEADER_WORKER_SET, Policy
 from tests.stories.edits import (
+    Act,
     Edit,
     EditSeries,
+    all_deleted,
     applied,
     collected,
     deleted,
@@ -27,6 +29,11 @@ HOST: Body = {"enabled": True, "host": "chat", "ingressControllerClassName": "ng
 PATHS: dict[str, dict[str, str]] = {"graph-grove": {}, "graph-lws": {"nvidia.com/enable-grove": "false"}}
 REPLACED = {"engine.grove.io/allow-replace": "true"}
 GIANT: Body = {"resources": {"requests": {"cpu": "900"}}}
+VOLUME: Body = {"volumes": [{"name": "weights", "persistentVolumeClaim": {"claimName": "nobody-made-it"}}]}
+DEVICE: Body = {"resourceClaims": [{"name": "device", "resourceClaimTemplateName": "nobody-made-it"}]}
+UNEXPOSED = patched(kinds.DYNAMO_GRAPH, "chat", {"spec": {"services": {"Frontend": {"ingress": None}}}})
+MISSING_VOLUME = {"graph-grove": Ending.STUCK, "graph-lws": Ending.DONE}
+"""How a sync ends whose pods have a volume claim that does not exist: in LeaderWorkerSets what runs stays."""
 OWNED = (kinds.DEPLOYMENT, kinds.LEADER_WORKER_SET, kinds.VOLCANO_POD_GROUP, kinds.SERVICE, kinds.INGRESS, kinds.POD)
 """The kinds of objects that a graph without Grove consists of."""
 NO_SETS = Policy("no-sets", "graph-lws", kinds.LEADER_WORKER_SET, "false", "no-sets here", LEADER_WORKER_SET)
@@ -41,8 +48,21 @@ def chat(path: str, replicas: int = 1, *, nodes: int = 2, version: int = 1, host
     return graph("chat", PATHS[path] | REPLACED, Frontend=frontend, decode=decode)
 
 
+def with_pods(path: str, spec: Body) -> dict[str, Any]:
+    """A graph whose service on several nodes has pods with that in their spec besides."""
+    made = chat(path)
+    made["spec"]["services"]["decode"]["extraPodSpec"].update(spec)
+    return made
+
+
+def of_decode(fields: Body) -> Act:
+    """Fields of that service are changed by somebody else, or removed: what the engine has applied stays in place if it is not named."""
+    return patched(kinds.DYNAMO_GRAPH, "chat", {"spec": {"services": {"decode": fields}}})
+
+
 def of_every_graph(path: str) -> list[Edit]:
     """What is done on either path."""
+    no_ingresses = Policy(f"no-ingresses-{path}", path, kinds.INGRESS, "false", "no-ingresses here", INGRESS)
     return [
         Edit("a multi-node service scaled out", manifests=[chat(path, 2)]),
         Edit("another image, and scaled in", manifests=[chat(path, 1, version=2)]),
@@ -56,6 +76,28 @@ def of_every_graph(path: str) -> list[Edit]:
         Edit("scaled by the adapter", scaled(kinds.SCALING_ADAPTER, "chat-decode", 2)),
         Edit("the adapter is deleted", deleted(kinds.SCALING_ADAPTER, "chat-decode")),
         Edit("no adapter any more", manifests=[chat(path)]),
+        Edit(
+            "a volume claim that does not exist",
+            manifests=[with_pods(path, VOLUME)],
+            ending=MISSING_VOLUME[path],
+            hopeless=MISSING_VOLUME[path] is Ending.STUCK,
+            undo=of_decode({"extraPodSpec": {"volumes": None}}),
+        ),
+        Edit(
+            "a claim of devices that does not exist",
+            manifests=[with_pods(path, DEVICE)],
+            ending=Ending.TIMED_OUT,
+            undo=together(of_decode({"extraPodSpec": {"resourceClaims": None}}), all_deleted(kinds.POD, "chat")),
+        ),
+        Edit("a host that no Ingress may have", manifests=[chat(path, host="no_host")], ending=Ending.STUCK, unknown=True, undo=UNEXPOSED),
+        Edit(
+            "a policy refuses Ingresses",
+            enforced(no_ingresses),
+            [chat(path, host="chat")],
+            ending=Ending.STUCK,
+            unknown=True,
+            undo=together(lifted(no_ingresses), UNEXPOSED),
+        ),
     ]
 
 
@@ -65,7 +107,12 @@ GRAPHS_ON_GROVE = EditSeries(
     [
         *of_every_graph("graph-grove"),
         Edit("a pod is lost", deleted(kinds.POD, "chat-0-frontend")),
-        Edit("no node can take it", manifests=[chat("graph-grove", **GIANT)], ending=Ending.TIMED_OUT, undo=applied(chat("graph-grove"))),
+        Edit(
+            "no node can take it",
+            manifests=[chat("graph-grove", **GIANT)],
+            ending=Ending.TIMED_OUT,
+            undo=of_decode({"resources": {"requests": None}}),
+        ),
         Edit("the graph is deleted", deleted(kinds.DYNAMO_GRAPH, "chat")),
     ],
 )

@@ -187,7 +187,7 @@ class Player:
         intent = await self.intent(series, user, edit)
         self.audit.take(series.namespace)
         code, forecast = await self.forecast(series, intent, self.reader if edit.seen_by_reader else self.client)
-        patience = HOPELESS if edit.ending is Ending.TIMED_OUT else PATIENCE
+        patience = HOPELESS if edit.hopeless or edit.ending is Ending.TIMED_OUT else PATIENCE
         report, passes = await self.sync(series, intent, patience, self.reader if edit.done_by_reader else self.client)
         done = self.audit.take(series.namespace)
         about = f"{series.namespace}: {edit.name}"
