@@ -243,7 +243,7 @@ def _alarms(planned: GraphPlan) -> Iterator[Alarm]:
     if planned.missing:
         yield Alarm(DEPENDENCY_MISSING, f"pods are not created: {planned.missing}", blocking=True, may_pass=True)
     if planned.lost:
-        yield Alarm(DEPENDENCY_MISSING, f"what runs stays, but no new pod of it can start: {planned.lost}")
+        yield Alarm(DEPENDENCY_MISSING, f"no new pod can start: {planned.lost}")
     if planned.limited:
         yield Alarm(LIMITED, planned.limited, blocking=True)
     yield from alarms(planned.gate)

@@ -65,7 +65,14 @@ def simulated(first: FirstPass, model: ModelledCluster | None = None) -> Forecas
 def model_for(first: FirstPass, room: RoomModel | None = None) -> ModelledCluster:
     """A cluster with these nodes, whose objects are all known but for those of a record and of kinds that could not be listed."""
     fabrics, gang_schedulers = first.configuration.fabrics, whole_gang_schedulers(first.configuration)
-    return ModelledCluster(fabrics, room, first.listed, gang_schedulers, first.component_pods, first.device_classes, first.absent)
+    absent = first.absent.union(_missing_mounts(first))
+    return ModelledCluster(fabrics, room, first.listed, gang_schedulers, first.component_pods, first.device_classes, absent)
+
+
+def _missing_mounts(first: FirstPass) -> Iterator[ResourceId]:
+    """The PersistentVolumeClaims that graphs name and that do not exist; a record may lack some that do."""
+    looked_up = () if first.is_record else (item for observed in first.world.roots for item in observed.looked_up.items())
+    return (id for id, live in looked_up if live is None and id.kind == kinds.PVC.name)
 
 
 def from_sample(first: FirstPass) -> Forecast | None:

@@ -216,7 +216,7 @@ def test_a_graph_whose_claim_goes_away_while_its_pods_run_says_what_is_lost(box:
     box.delete(kinds.PVC, "models")
     engine("sync", "--yes")
 
-    lost = "what runs stays, but no new pod of it can start: service decode: PersistentVolumeClaim models does not exist"
+    lost = "no new pod can start: service decode: PersistentVolumeClaim models does not exist"
     assert f"  warning: {lost}" in engine("status").out
     assert f"  warning: {lost}" in engine("why", "dgd/llm").out
     (entry,) = engine("status", "-o", "json").document["graphs"]

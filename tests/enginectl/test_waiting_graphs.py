@@ -108,3 +108,13 @@ def test_a_preview_says_which_groups_will_have_no_room_and_counts_the_room_that_
     renamed = written(tmp_path, replicas=1, annotations=WITHOUT_GROVE)
     Path(renamed).write_text(Path(renamed).read_text().replace("decode:", "prefill:"))
     assert "cannot be scheduled" not in engine("diff", "-f", renamed).out, "the pods of decode leave their nodes"
+
+
+def test_an_edit_that_mounts_a_claim_that_does_not_exist_is_stuck(box: Box, engine: Engine, tmp_path: Path) -> None:
+    assert engine("sync", "-f", written(tmp_path, annotations=WITHOUT_GROVE)).code == Exit.DONE
+    file = written(tmp_path, mounts="[{name: models, mountPoint: /models}]", annotations=WITHOUT_GROVE)
+
+    shown = engine("diff", "-f", file)
+
+    assert shown.code == engine("sync", "-f", file, "--timeout", "40s").code == Exit.STUCK
+    assert "2 pods cannot start: PersistentVolumeClaim models does not exist" in shown.out

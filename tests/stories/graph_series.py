@@ -32,8 +32,6 @@ GIANT: Body = {"resources": {"requests": {"cpu": "900"}}}
 VOLUME: Body = {"volumes": [{"name": "weights", "persistentVolumeClaim": {"claimName": "nobody-made-it"}}]}
 DEVICE: Body = {"resourceClaims": [{"name": "device", "resourceClaimTemplateName": "nobody-made-it"}]}
 UNEXPOSED = patched(kinds.DYNAMO_GRAPH, "chat", {"spec": {"services": {"Frontend": {"ingress": None}}}})
-MISSING_VOLUME = {"graph-grove": Ending.STUCK, "graph-lws": Ending.DONE}
-"""How a sync ends whose pods have a volume claim that does not exist: in LeaderWorkerSets what runs stays."""
 OWNED = (kinds.DEPLOYMENT, kinds.LEADER_WORKER_SET, kinds.VOLCANO_POD_GROUP, kinds.SERVICE, kinds.INGRESS, kinds.POD)
 """The kinds of objects that a graph without Grove consists of."""
 NO_SETS = Policy("no-sets", "graph-lws", kinds.LEADER_WORKER_SET, "false", "no-sets here", LEADER_WORKER_SET)
@@ -79,8 +77,8 @@ def of_every_graph(path: str) -> list[Edit]:
         Edit(
             "a volume claim that does not exist",
             manifests=[with_pods(path, VOLUME)],
-            ending=MISSING_VOLUME[path],
-            hopeless=MISSING_VOLUME[path] is Ending.STUCK,
+            ending=Ending.STUCK,
+            hopeless=True,
             undo=of_decode({"extraPodSpec": {"volumes": None}}),
         ),
         Edit(
