@@ -118,10 +118,10 @@ def test_manifests_on_standard_input_that_nothing_reads_are_said(box: Box, tmp_p
     assert [notes("diff", input=manifest), notes("sync", input=manifest)] == [said, said]
     assert notes("diff", "-f", "-", input=manifest) == notes("diff", input=b"") == []
     assert notes("diff", input=b"default\nother\n") == [], "It is the list of a loop."
-    for content, told in ((manifest, said), (b"default\nother\n", [])):
+    for content, expected in ((manifest, said), (b"default\nother\n", [])):
         (tmp_path / "input").write_bytes(content)
         with (tmp_path / "input").open("rb") as file:
-            assert (notes("diff", stdin=file), file.tell()) == (told, 0)
+            assert (notes("diff", stdin=file), file.tell()) == (expected, 0)
     reader, writer = os.pipe()
     try:
         assert notes("diff", stdin=reader) == []  # It stays open, and empty: nothing waits for it.
