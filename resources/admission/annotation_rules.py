@@ -4,7 +4,7 @@ A mistyped key has no effect: it is a warning at its own line.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 from engine.paths import get
@@ -41,6 +41,8 @@ STAYS: Final = (
 )
 MOST_MISSING: Final = 2
 """How many characters a typing error adds or leaves out at most: with a word more it is another key."""
+LONGEST_KEY: Final = 317
+"""The most characters of a key that an API server accepts."""
 MOST_COMPARED: Final = 500
 """The largest number of keys of one object that are compared with known ones."""
 
@@ -145,17 +147,20 @@ def mistyped_key_warnings(written: Iterable[WrittenKeys], configuration: Configu
 def mistyped(written: Iterable[Path], known: frozenset[str]) -> Iterator[Located]:
     """A warning for each of the written keys that is a typing error of a known one: in its name, in its prefix, or without its prefix."""
     prefixes = frozenset(key.partition("/")[0] for key in known)
-    candidates = (path for path in written if path[-1] not in known and _may_be_ours(str(path[-1]), prefixes))
+    unknown = (path for path in written if path[-1] not in known and len(str(path[-1])) <= LONGEST_KEY)
+    candidates = (path for path in unknown if _may_be_ours(str(path[-1]), prefixes))
     for _, path in zip(range(MOST_COMPARED), candidates, strict=False):
         if meant := _meant(str(path[-1]), known, prefixes):
             yield Located(f"{spelled(path)} has no effect; did you mean {meant}?", path)
 
 
+@lru_cache(MOST_COMPARED)
 def _may_be_ours(key: str, prefixes: frozenset[str]) -> bool:
     prefix, _, _ = key.rpartition("/")
     return not prefix or prefix in prefixes or nearest_name(prefix, prefixes) is not None
 
 
+@lru_cache(MOST_COMPARED)
 def _meant(key: str, known: frozenset[str], prefixes: frozenset[str]) -> str:
     """The known key that is meant, rather one with the same prefix; empty if none is near."""
     prefix, _, name = key.rpartition("/")

@@ -19,6 +19,8 @@ def issues(value: Any, path: Path = ()) -> Iterator[Issue]:
 
     `path`: where the value is in its object; it counts as depth.
     """
+    if _is_plain(value, MAX_DEPTH - len(path)):
+        return
     count = 0
     levels: list[Iterator[Entry]] = [iter([(path, value)])]
     while levels:
@@ -40,6 +42,30 @@ def issues(value: Any, path: Path = ()) -> Iterator[Issue]:
                 yield Issue(entry_path, ErrorType.MALFORMED, "must be JSON")
         else:
             levels.pop()
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    """Whether a value has no issue because everything in it is of the most usual kind. Most values are."""
+    left = MAX_VALUES
+
+    def is_plain(entry: Any, depth: int) -> bool:
+        nonlocal left
+        left -= 1
+        kind = type(entry)
+        if kind is str:
+            return bool(entry.isascii())
+        if kind is dict:
+            if depth <= 0 or left < 0:
+                return False
+            for key, below in entry.items():
+                if type(key) is not str or not key.isascii() or not is_plain(below, depth - 1):
+                    return False
+            return True
+        if kind is list or kind is tuple:
+            return depth > 0 and left >= 0 and all(is_plain(below, depth - 1) for below in entry)
+        return entry is None or kind is bool or (kind is int and -(2**63) <= entry < 2**63)
+
+    return is_plain(value, depth) and left >= 0
 
 
 def _key_issues(path: Path, value: Any) -> Iterator[Issue]:

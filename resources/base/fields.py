@@ -15,6 +15,8 @@ from engine.resource import Body
 TEMPLATE: Final = ("spec", "template")
 CLIQUES: Final = ("spec", "template", "cliques")
 GROUPS: Final = ("spec", "template", "podCliqueScalingGroups")
+WRITTEN_BY_SERVER: Final = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
+"""Metadata that no rule of admission reads."""
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -87,3 +89,9 @@ def _of_type(name: str) -> Omitted:
     row: Mapping[str, str | None] = _recorded()["types"][name]
     below = {field: _of_type(type_) for field, type_ in row.items() if type_ is not None}
     return Omitted(frozenset(field for field, type_ in row.items() if type_ is None), below)
+
+
+def as_specified(body: Body) -> Body:
+    """An object without its status and without what the server changes at every write."""
+    metadata = {key: value for key, value in body["metadata"].items() if key not in WRITTEN_BY_SERVER}
+    return {**{key: value for key, value in body.items() if key != "status"}, "metadata": metadata}

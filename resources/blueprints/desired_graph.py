@@ -19,7 +19,7 @@ from resources.admission.graph_version import set_version, update_memo
 from resources.admission.request import Act, Request
 from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
-from resources.base.fields import mapping
+from resources.base.fields import as_specified, mapping
 from resources.blueprints.graph_mounts import blockers_of, mounted, pods_of, with_existing_secrets
 from resources.blueprints.graph_records import may_replace
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
@@ -301,16 +301,16 @@ def _forbidden_changes(existing: Observed, planned: PlannedSet, configuration: C
     The set counts as its objects record it: to put an edited annotation back is no change. No set is replaced because it
     grows beyond the limits.
     """
-    records = records_of(existing, configuration, planned.memo)
+    records, stored = records_of(existing, configuration, planned.memo), as_specified(specified_body(existing))
 
     def make() -> tuple[str, ...]:
-        recorded = effective_set(specified_body(existing), records).body
+        recorded = effective_set(stored, records).body
         body = {**planned.body, "metadata": overlay(recorded["metadata"], planned.body.get("metadata") or {})}
         request = Request(Act.UPDATE, existing.root.id, body, recorded)
         decision = admit(request, replace(configuration, limits=UNLIMITED), memo=update_memo(planned))
         return tuple(map(str, decision.issues))
 
-    return planned.memo.recall("forbidden changes", (existing.root, existing.proposal, records, configuration), make)
+    return planned.memo.recall("forbidden changes", (stored, records, configuration), make)
 
 
 def _replaced(

@@ -22,7 +22,7 @@ from resources.admission.graph_version import GraphVersion
 from resources.admission.request import Act, Decision, Request
 from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
-from resources.base.fields import annotations_of
+from resources.base.fields import annotations_of, as_specified
 from resources.blueprints.deletion import orphans_its_children
 from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups, with_gate
 from resources.blueprints.graph_records import (
@@ -62,8 +62,6 @@ RUNNERS = {kind.name: kind for kind in (kinds.PODCLIQUE, kinds.SCALING_GROUP, ki
 """The kinds of objects that run a service."""
 
 NOTHING: Mapping[str, str] = {}
-WRITTEN_BY_SERVER = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
-"""Metadata that no rule of graphs reads."""
 LONGEST_ANSWER = 300
 """The most characters of a scheduler's words."""
 UNCHANGED = "is left as it is until the graph is valid"
@@ -139,7 +137,7 @@ def _objection(observed: Observed, configuration: Configuration) -> Objection | 
 
 def _admitted(observed: Observed, configuration: Configuration, memo: Memo) -> AdmittedGraph:
     """The desired graph. Decided again when what a user writes changes, and not with every status."""
-    body = _specified(_with_running(_body(observed), observed, memo))
+    body = as_specified(_with_running(_body(observed), observed, memo))
     admitted = memo.recall("admitted graph", (body, configuration), lambda: admitted_graph(observed.root.id, body, configuration, memo))
     memo.remember(VERSION, admitted.version)
     if (graph := admitted.graph) is None:
@@ -167,12 +165,6 @@ def _with_running(body: Body, observed: Observed, memo: Memo) -> Body:
 def _runners_of(observed: Observed) -> tuple[object, ...]:
     """What shows how the services of a graph run."""
     return tuple(observed.nested.values()), observed.slice(ONLY)
-
-
-def _specified(body: Body) -> Body:
-    """A graph without its status and without what the server changes at every write."""
-    metadata = {key: value for key, value in body["metadata"].items() if key not in WRITTEN_BY_SERVER}
-    return {**{key: value for key, value in body.items() if key != "status"}, "metadata": metadata}
 
 
 def _body(observed: Observed) -> Body:

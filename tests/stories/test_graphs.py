@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from engine.conditions import find
 from engine.runtime.sync_report import Ending
 from providers.registry import SCHEDULERS
+from resources.admission.graph_version import update_memo
 from resources.base import kinds
 from resources.ports.configuration import DynamoSettings
 from tests.builders import clique, podcliqueset
+from tests.counting import counted
 from tests.stories.deaths import deaths
 from tests.stories.fabric import domains, rack
 from tests.stories.graphs import graph, service
@@ -64,6 +66,16 @@ async def test_a_graph_comes_up_through_grove_and_a_second_sync_writes_nothing()
         ours = cluster.start()
         await cluster.sync(ours)
         assert not ours.writes and not ours.refused
+
+
+async def test_the_set_of_a_graph_is_compared_with_it_when_it_changes_and_not_with_every_status() -> None:
+    async with stage() as cluster:
+        ours = cluster.start()
+        with counted({"compared": update_memo}) as counts:
+            await cluster.sync(ours, manifests=[graph()])
+
+        assert ours.writes and ready(cluster)[0] == "successful"
+        assert counts["compared"] == 2, "It is created, and gets its finalizer."
 
 
 async def test_the_set_belongs_to_the_graph_and_the_status_names_what_runs_each_service() -> None:
