@@ -69,6 +69,12 @@ def scaled_by(live: Body) -> str:
     return ""
 
 
+def scaled_by_us(live: Body) -> bool:
+    """Whether we have set `spec.replicas` last, with the object or through the subresource `scale`."""
+    entries = (entry for entry in live["metadata"].get("managedFields") or () if entry.get("manager") == MANAGER)
+    return any(owns(below(entry.get("fieldsV1") or NOTHING, "spec"), "replicas") for entry in entries)
+
+
 def with_owned(live: Body, written: Body, at: str = "") -> dict[str, Any]:
     """The live object as the server returns it after we have written these fields: they are ours, besides those that were.
 

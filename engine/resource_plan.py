@@ -21,6 +21,7 @@ from engine.operation import (
     WriteStatus,
     owner_reference,
 )
+from engine.ownership import scaled_by_us
 from engine.part_context import PartContext
 from engine.plan import Wait
 from engine.reason import BLOCKERS, Reason
@@ -28,6 +29,8 @@ from engine.resource import PLAIN, Body, Drop, Hold, Policy, Resource, Scaled, W
 
 Action = Operation | Wait
 """What to do about one object: a call, or a reason not to make it now."""
+
+REPLICAS = ("spec", "replicas")
 
 LABELS_RESTORED = "its labels were removed or changed: they are restored"
 
@@ -153,13 +156,17 @@ def _update(resource: Want, live: Live, context: PartContext) -> Sequence[Operat
 
 
 def _scale(resource: Scaled, live: Live | None, context: PartContext) -> Sequence[Operation]:
-    """Set the number of replicas of an existing object; what does not exist yet is created with it."""
+    """Set the number of replicas of an existing object; what does not exist yet is created with it.
+
+    It is not drift where we have set it last: then what the number follows has changed, which need not be the root.
+    """
     if live is None or live.deleting_since is not None:
         return ()
     replicas = (live.body.get("spec") or {}).get("replicas")
     if replicas == resource.replicas:
         return ()
-    change = Change(("spec", "replicas"), replicas, resource.replicas, context.absent)
+    cause = Cause.INTENT if scaled_by_us(live.body) else context.absent
+    change = Change(REPLICAS, replicas, resource.replicas, cause)
     return (
         Scale(
             live.id,
@@ -229,8 +236,9 @@ def _reason_to_patch(resource: Want, changes: Sequence[Change], context: PartCon
 
 def _own_reason(resource: Want, change: Change) -> Reason:
     """The reason of a change of the desired state."""
+    otherwise = _reason_to_scale(change) if change.path == REPLICAS and isinstance(change.new, int) else Reason.TEMPLATE_CHANGED
     reasons = (reason for path, reason in resource.own_reasons if change.path[: len(path)] == path)
-    return next(reasons, Reason.TEMPLATE_CHANGED)
+    return next(reasons, otherwise)
 
 
 def status_write(live: Live, status: Body, why: str, *, urgent: bool = False, provisional: bool = False) -> WriteStatus | None:

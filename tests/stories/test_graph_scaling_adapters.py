@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.operation import Patch, Scale
+from engine.reason import Reason
 from engine.report.text import text
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
@@ -328,7 +329,30 @@ async def test_a_scaled_adapter_is_previewed_as_what_it_changes() -> None:
         plans = (await cluster.look([])).planned.plans
 
         scaled = [operation for plan in plans for operation in plan.operations if isinstance(operation, Scale)]
-        assert [(each.id.name, each.replicas) for each in scaled] == [("chat-0-decode", 3)]
+        assert [(each.id.name, each.replicas, each.reason) for each in scaled] == [("chat-0-decode", 3, Reason.SCALED_OUT)]
+
+
+@pytest.mark.parametrize(("number", "reason"), [(3, Reason.SCALED_OUT), (1, Reason.SCALED_IN)])
+@pytest.mark.parametrize("path", PATHS)
+async def test_what_follows_a_scaled_adapter_is_no_drift_and_no_new_template(path: str, number: int, reason: Reason) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        await cluster.sync(manifests=[made(path)])
+        await cluster.scale(ADAPTER, "chat-prefill", number)
+
+        plans = (await cluster.look([])).planned.plans
+
+        follow = [each for plan in plans for each in plan.operations if isinstance(each, Scale | Patch)]
+        assert [(each.id.name.removeprefix("chat-").removeprefix("0-"), each.reason) for each in follow] == [("prefill", reason)]
+
+
+async def test_what_somebody_else_scaled_is_drift() -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[made("grove")])
+        await cluster.scale(kinds.PODCLIQUE, "chat-0-prefill", 3)
+
+        plans = (await cluster.look([])).planned.plans
+
+        assert [each.reason for plan in plans for each in plan.operations if isinstance(each, Scale)] == [Reason.DRIFTED]
 
 
 @pytest.mark.parametrize(
