@@ -28,7 +28,7 @@ from resources.cluster_model.pods import (
     started,
     stays_as_it_is,
 )
-from resources.cluster_model.references import LISTED, IncompleteGangs, PodReferences, PodSlots
+from resources.cluster_model.references import LISTED, NOTHING_ABSENT, IncompleteGangs, PodReferences, PodSlots, Words
 from resources.model.pod_facts import facts_of
 from resources.ports.fabric import Fabric
 from resources.ports.scheduler import refused_groups, running_of
@@ -113,7 +113,7 @@ class ModelledCluster:
         gang_schedulers: Collection[str] = (),
         component_pods: Mapping[ResourceId, Sequence[Live]] | None = None,
         device_classes: Collection[str] | None = None,
-        absent: Collection[ResourceId] = (),
+        absent: Mapping[ResourceId, Words] = NOTHING_ABSENT,
     ) -> None:
         """`room`: the nodes; None: they are not known, and every pod is assumed to have room.
 

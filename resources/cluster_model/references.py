@@ -17,6 +17,11 @@ from resources.ports.fabric import Fabric
 
 LISTED: Final = (kinds.RESOURCE_CLAIM_TEMPLATE.name,)
 """The kinds of objects that pods refer to and that every observation of a cluster has."""
+Words = tuple[str, str]
+"""What is said of one object, and of several."""
+MISSING: Final[Words] = ("does not exist", "do not exist")
+LEAVING: Final[Words] = ("is being deleted", "are being deleted")
+NOTHING_ABSENT: Final[Mapping[ResourceId, Words]] = {}
 ALWAYS_THERE: Final = frozenset({("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")})
 """Kind and name of what Kubernetes makes in each namespace."""
 SYSTEM: Final = "system-"
@@ -33,9 +38,10 @@ class PodReferences:
         fabrics: Iterable[Fabric],
         listed: Collection[str] = LISTED,
         device_classes: Collection[str] | None = None,
-        absent: Collection[ResourceId] = (),
+        absent: Mapping[ResourceId, Words] = NOTHING_ABSENT,
     ) -> None:
-        """`listed`: the kinds of objects of which all are known; objects of other kinds are assumed to exist, but for those in `absent`.
+        """`listed`: the kinds of objects of which all are known; objects of other kinds are assumed to exist, but for those in `absent`,
+        with what is said of each.
 
         `device_classes`: the names of the DeviceClasses that exist; None: they are not known, and assumed to exist.
         """
@@ -91,15 +97,20 @@ class PodReferences:
         counts = Counter((root, member, lacks) for root, member, pod in pods if (lacks := self.lacks(store, pod)))
         waits: dict[ResourceId, list[Wait]] = {}
         for (root, id, lacks), count in counts.items():
-            waits.setdefault(root, []).append(cannot_start(id, count, lacks))
+            waits.setdefault(root, []).append(cannot_start(id, count, lacks, self._absent))
         return {root: tuple(listed) for root, listed in waits.items()}
 
 
-def cannot_start(id: ResourceId, count: int, lacks: Sequence[ResourceId]) -> Wait:
-    """What is said of a PodClique or component with so many pods that refer to these objects, which do not exist."""
-    missing = ", ".join(f"{each.kind} {each.name}" for each in lacks)
-    why = f"{count} pod{'s' if count > 1 else ''} cannot start: {missing} {'does' if len(lacks) == 1 else 'do'} not exist"
-    return Wait(id, why, blocked=True, reason=Reason.REFERENCE_MISSING)
+def cannot_start(id: ResourceId, count: int, lacks: Sequence[ResourceId], absent: Mapping[ResourceId, Words] = NOTHING_ABSENT) -> Wait:
+    """What is said of a PodClique or component with so many pods that refer to these objects.
+
+    They do not exist, unless `absent` says something else of them.
+    """
+    named: dict[Words, list[str]] = {}
+    for each in lacks:
+        named.setdefault(absent.get(each, MISSING), []).append(f"{each.kind} {each.name}")
+    missing = "; ".join(f"{', '.join(names)} {words[len(names) > 1]}" for words, names in named.items())
+    return Wait(id, f"{count} pod{'s' if count > 1 else ''} cannot start: {missing}", blocked=True, reason=Reason.REFERENCE_MISSING)
 
 
 class PodSlots:

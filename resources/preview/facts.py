@@ -18,6 +18,7 @@ from engine.plan import Wait
 from engine.resource import Body
 from engine.tick import Plans
 from resources.base import kinds
+from resources.cluster_model.references import NOTHING_ABSENT, Words
 from resources.domains.capacity import NodeCapacity
 from resources.model.membership import effective_body
 from resources.placement.cluster_room import NO_DEFAULTS, ClusterRoom, Defaults
@@ -106,8 +107,8 @@ class FirstPass(Struct, frozen=True, eq=False, dict=True):
     """Component whose pods may wait for claims -> those of the newest template; absent: they were not read."""
     device_classes: frozenset[str] | None = None
     """The names of the DeviceClasses that exist; None: they are not known, or no claim asks for one."""
-    absent: frozenset[ResourceId] = frozenset()
-    """The PersistentVolumeClaims that pods of sets name and that do not exist, as far as they could be listed."""
+    absent: Mapping[ResourceId, Words] = NOTHING_ABSENT
+    """The PersistentVolumeClaims that pods of sets name and that no new pod can use, as far as they could be listed, each with why."""
     forbidden: frozenset[str] = frozenset()
     """The resources that the user may not list, although this pass would have them."""
     assumes_secrets: bool = False

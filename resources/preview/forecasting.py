@@ -23,6 +23,7 @@ from resources.base import kinds
 from resources.base.fields import mapping, mappings
 from resources.cluster_model.cluster import ModelledCluster, RoomModel
 from resources.cluster_model.pods import PodSelector, is_component, is_refused_just_now
+from resources.cluster_model.references import MISSING
 from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.model.gang_scheduling import whole_gang_schedulers
 from resources.model.pod_facts import claims_of, facts_of
@@ -65,7 +66,7 @@ def simulated(first: FirstPass, model: ModelledCluster | None = None) -> Forecas
 def model_for(first: FirstPass, room: RoomModel | None = None) -> ModelledCluster:
     """A cluster with these nodes, whose objects are all known but for those of a record and of kinds that could not be listed."""
     fabrics, gang_schedulers = first.configuration.fabrics, whole_gang_schedulers(first.configuration)
-    absent = first.absent.union(_missing_mounts(first))
+    absent = {**first.absent, **dict.fromkeys(_missing_mounts(first), MISSING)}
     return ModelledCluster(fabrics, room, first.listed, gang_schedulers, first.component_pods, first.device_classes, absent)
 
 

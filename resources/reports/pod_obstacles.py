@@ -18,7 +18,7 @@ CLAIM_SOURCES: Final = {"resourceClaimTemplateName": kinds.RESOURCE_CLAIM_TEMPLA
 OVERDUE: Final = timedelta(minutes=2)
 """How long after the end of its grace period a pod may be there without a special reason."""
 NODE_ADVICE: Final = "look after the node; if it is lost for good, delete its Node object, then the pod goes"
-SCHEDULE_ADVICE: Final = "free or add nodes with what the message names, or ask for less"
+SCHEDULE_ADVICE: Final = "free or add nodes with what the message names, create what does not exist, or ask for less"
 
 
 def pod_obstacle(pods: SetPods, pod: PodFacts, now: datetime) -> RunObstacle | None:

@@ -42,6 +42,11 @@ def test_what_pods_need_and_is_missing_ends_alike_in_diff_and_sync_until_it_exis
                 synced = engine("sync", "-f", file, "--yes", "--timeout", "5s")
                 assert synced.code == Exit.STUCK, synced.out + synced.err
         assert MISSING not in engine("diff", "-f", mounting, "--against", "empty").out
+        box.create(PVC, {**CLAIM, "metadata": {**CLAIM["metadata"], "finalizers": ["example.com/kept"]}})
+        box.delete(PVC, "weights")
+        assert "PersistentVolumeClaim weights is being deleted" in engine("diff", "-f", mounting).out
+        assert engine("sync", "-f", mounting, "--yes", "--timeout", "5s").code == Exit.STUCK
+        box.change(PVC, "weights", {"metadata": {"finalizers": None}})
 
         box.create(PVC, CLAIM)
         template = {"metadata": {"name": "own", "namespace": "default"}, "spec": claim_template("own", "gpu.example.com")["templateSpec"]}

@@ -102,7 +102,7 @@ def test_a_set_that_cannot_be_scheduled_is_explained_from_every_side(idle: Box, 
     assert (
         "  it does not run (Unschedulable): 0/3 nodes are available: 3 Insufficient nvidia.com/gpu. \\x1b[31mno\\u202e, since " in pod.out
     )
-    assert "    do: free or add nodes with what the message names, or ask for less" in pod.out.splitlines()
+    assert "    do: free or add nodes with what the message names, create what does not exist, or ask for less" in pod.out.splitlines()
     assert (
         "  it does not run (SchedulingGated): its gang demo-0-g-0 may be scheduled after gang demo-0, which has not its minimum: "
         in gate.out

@@ -17,6 +17,7 @@ from engine.runtime.provider import Observation, Provider, RecordedProvider, Sco
 from enginectl.actions import requirements
 from resources.base import kinds
 from resources.base.fields import annotations_of, mapping, mappings
+from resources.cluster_model.references import LEAVING, MISSING
 from resources.domains.capacity import NodeCapacity, islands_of
 from resources.placement.cluster_room import NO_DEFAULTS, Defaults, RoomNode
 from resources.ports.configuration import Configuration
@@ -222,13 +223,16 @@ async def with_device_classes(provider: Provider, first: FirstPass) -> FirstPass
 
 
 async def with_volume_claims(provider: Provider, first: FirstPass) -> FirstPass:
-    """The pass with the PersistentVolumeClaims that sets name and that do not exist, unless they cannot be listed."""
+    """The pass with the PersistentVolumeClaims that sets name and that do not exist or are being deleted, unless they cannot be listed."""
     if first.is_record or not can_be_forecast(first) or not (named := frozenset(named_volume_claims(first))):
         return first
     reader = FactReader(provider, forbidden=set(first.forbidden))
     listed = await _listed_in(reader, kinds.PVC, {id.namespace for id in named})
-    existing = named if listed is None else {live.id for live in listed}
-    return replace(first, absent=named.difference(existing), forbidden=frozenset(reader.forbidden))
+    if listed is None:
+        return replace(first, forbidden=frozenset(reader.forbidden))
+    lives = {live.id: live for live in listed}
+    leaving = {id: LEAVING for id in named if id in lives and lives[id].deleting_since is not None}
+    return replace(first, absent=leaving | dict.fromkeys(named - lives.keys(), MISSING))
 
 
 async def _listed_in(reader: FactReader, kind: Kind, namespaces: Collection[str]) -> list[Live] | None:

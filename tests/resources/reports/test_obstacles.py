@@ -217,7 +217,7 @@ def test_a_summary_says_what_to_do_about_the_first_pod_of_a_clique_that_does_not
 
     waits = advised(waits_of(observed, plan), SetPods.of(observed), toy.now)
     (wait,) = (wait for wait in waits if wait.id.kind == "PodClique")
-    assert wait.advice == "free or add nodes with what the message names, or ask for less"
+    assert wait.advice == "free or add nodes with what the message names, create what does not exist, or ask for less"
 
 
 def scaled() -> Rack:

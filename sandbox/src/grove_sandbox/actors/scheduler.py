@@ -292,13 +292,19 @@ class Scheduler:
 
     def _requirements(self, pods: Sequence[Body]) -> Requirements:
         """What the pods require, of nodes and of each other. Raises `ValueError` for malformed quantities, `ClaimsNotReady`."""
-        for name in (
-            name for pod in pods for name in volume_claims_of(pod) if self._volumes.get(pod["metadata"]["namespace"], name) is None
-        ):
-            raise ClaimsNotReady(f'0/{len(self._nodes.objects)} nodes are available: persistentvolumeclaim "{name}" not found. not found')
+        for pod in pods:
+            self._require_volumes(pod)
         of_pods = dict(self._dra.with_devices([(pod, requirements_of(pod)) for pod in pods]))
         affinities = {uid_of(pod): affinity for pod in pods if (affinity := affinity_of(pod, self._pods.objects.values())) is not None}
         return Requirements(of_pods, affinities)
+
+    def _require_volumes(self, pod: Body) -> None:
+        """Raises `ClaimsNotReady` unless the volume claims of the pod exist and stay."""
+        for name in volume_claims_of(pod):
+            claim = self._volumes.get(pod["metadata"]["namespace"], name)
+            if claim is None or is_deleting(claim):
+                why = "not found. not found" if claim is None else "is being deleted. not found"
+                raise ClaimsNotReady(f'0/{len(self._nodes.objects)} nodes are available: persistentvolumeclaim "{name}" {why}')
 
     async def _bind(self, pods: Sequence[Body], nodes: Mapping[str, str]) -> None:
         """Bind all at once, after all have their devices. Raises the last error; pods that were not bound are unreserved."""
