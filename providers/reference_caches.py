@@ -52,7 +52,9 @@ class ReferenceStore:
         object = typed(self.kind, body)
         if event == "DELETED":
             self.lives.pop(object.id, None)
-            self._sizes.get(object.id.namespace, {}).pop(object.id.name, None)
+            sizes = self._sizes.get(object.id.namespace, {})
+            if sizes.pop(object.id.name, None) is not None and not sizes:
+                del self._sizes[object.id.namespace]
         else:
             self.lives[object.id] = kept = live(self.look_up.kept(object.body))
             if self.look_up.sized:
