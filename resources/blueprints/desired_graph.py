@@ -9,7 +9,7 @@ from engine.blueprint import NestedRoot
 from engine.conditions import completed_generation
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
-from engine.paths import get, overlay
+from engine.paths import overlay
 from engine.plan import Wait
 from engine.report.printable import printable
 from engine.resource import Body, Drop, Policy, Resource, Scaled
@@ -19,7 +19,7 @@ from resources.admission.graph_version import set_version, update_memo
 from resources.admission.request import Act, Request
 from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
-from resources.base.fields import as_specified, mapping
+from resources.base.fields import as_specified
 from resources.blueprints.graph_mounts import blockers_of, mounted, pods_of, with_existing_secrets
 from resources.blueprints.graph_records import may_replace
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
@@ -28,15 +28,14 @@ from resources.dynamo.model.form import PROVIDER
 from resources.dynamo.model.graph import ENABLE_GROVE, InferenceGraph, Orchestrator
 from resources.dynamo.model.names import clique_names, set_name
 from resources.dynamo.model.state import ServiceState
-from resources.dynamo.objects import pvc, ssh_secret
+from resources.dynamo.objects import pvc, replica_limit, ssh_secret
 from resources.dynamo.objects.components import component_notes, component_resources, component_warnings
 from resources.dynamo.objects.group_scheduler import GroupSchedulers, group_schedulers, notes_on_groups
 from resources.dynamo.objects.ingress import ingress_notes, ingresses
 from resources.dynamo.objects.obsolete_components import obsolete_components
 from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
-from resources.dynamo.objects.replica_limit import created_replicas, limited_text, too_wide
 from resources.dynamo.objects.scaling import scale_targets, scaler_notes
-from resources.dynamo.objects.scaling_adapter import adapter_notes, adapters_of, scaled, scaling_adapters, unwritten, with_replicas
+from resources.dynamo.objects.scaling_adapter import adapter_notes, adapters_of, scaled, scaling_adapters, unwritten
 from resources.dynamo.objects.service import frontend_services, service_notes
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
@@ -47,8 +46,6 @@ from resources.ports.configuration import ONLY, UNLIMITED, Configuration
 
 FIT = "Scale it in, or raise the limits of the operator configuration."
 """What to do if the set of a graph must be replaced and is too large to be created."""
-
-WIDER = "the nodes of its replicas are not changed, more are not allowed"
 
 
 class GraphPlan(Struct, frozen=True, eq=False):
@@ -101,10 +98,8 @@ def graph_plan(
     specified, running = graph, scaled(observed, graph, choice.orchestrator)
     is_on_grove = choice.orchestrator is Orchestrator.GROVE
     most = configuration.limits.of_set.pods
-    created = {} if is_on_grove else created_replicas(running, observed.slice(ONLY), most)
-    if not is_on_grove and (why := too_wide(running, observed.slice(ONLY), most)):
-        return _with_choice(_too_wide(observed, with_replicas(running, created), scheduler, why), observed, graph, choice)
-    limited, running = limited_text(running, created, most), with_replicas(running, created)
+    allowed = {} if is_on_grove else replica_limit.allowed_replicas(running, observed, most)
+    limited, running = replica_limit.limited_text(running, allowed, most), replica_limit.limited(running, allowed)
     states = _states(observed, running, choice.orchestrator)
     restarting = restart(observed, specified if is_on_grove else running, request, choice.orchestrator, states)
     graph = restarting.graph
@@ -123,7 +118,7 @@ def graph_plan(
     return replace(
         plan,
         resources=resources,
-        states=_with_blockers(_with_limits(plan.states, created), blockers),
+        states=_with_blockers(_with_limits(plan.states, allowed), blockers),
         deferred=(*plan.deferred, *unwritten(observed, specified)),
         limited=limited,
         missing=_listed(blockers, (service for service in blockers if not by_service[service].is_ready)),
@@ -136,13 +131,6 @@ def graph_plan(
             *(scaler_notes(observed, specified, adapters_of(specified), running) if is_on_grove else ()),
         ),
     )
-
-
-def _too_wide(observed: Observed, graph: InferenceGraph, scheduler: str, why: str) -> GraphPlan:
-    """The plan while the services of a graph ask for more nodes than it may have: what exists stays as it is. No pod is built."""
-    states = tuple(replace(state, reason=state.reason or WIDER) for state in _states(observed, graph, Orchestrator.COMPONENTS))
-    recorded = mapping(get(observed.root.body, ("status", "restart"))) or None
-    return GraphPlan(_kept(observed), states=states, limited=why, scheduler=scheduler, restart=recorded)
 
 
 def with_gate(observed: Observed, graph: InferenceGraph, plan: GraphPlan) -> GraphPlan:
@@ -364,13 +352,16 @@ def _listed(blockers: Mapping[str, str], services: Iterable[str]) -> str:
     return "; ".join(f"service {printable(service)}: {blockers[service]}" for service in sorted(services))
 
 
-def _with_limits(states: Sequence[ServiceState], created: Mapping[str, int]) -> tuple[ServiceState, ...]:
-    """The states; a service of which not all replicas are created is not ready. `created`: those services, with their replicas."""
-    why = "replicas are created, more are not allowed"
+def _with_limits(states: Sequence[ServiceState], allowed: Mapping[str, replica_limit.Allowed]) -> tuple[ServiceState, ...]:
+    """The states; a service that does not get all that it asks for is not ready. `allowed`: what such services get."""
     return tuple(
-        replace(state, reason=f"{created[state.service]} {why}") if state.is_ready and state.service in created else state
-        for state in states
+        replace(state, reason=_limit(allowed[state.service])) if state.is_ready and state.service in allowed else state for state in states
     )
+
+
+def _limit(allowed: replica_limit.Allowed) -> str:
+    on = "" if allowed.nodes == 1 else f" on {allowed.nodes} nodes each"
+    return f"{allowed.replicas} replicas{on} are created, more are not allowed"
 
 
 def _with_blockers(states: Sequence[ServiceState], blockers: Mapping[str, str]) -> tuple[ServiceState, ...]:

@@ -15,8 +15,8 @@ from resources.dynamo import orchestrator
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, is_beta_as_written
 from resources.dynamo.model.state import ServiceState
 from resources.dynamo.objects.group_scheduler import group_schedulers
-from resources.dynamo.objects.replica_limit import created_replicas
-from resources.dynamo.objects.scaling_adapter import scaled, with_replicas
+from resources.dynamo.objects.replica_limit import allowed_replicas, limited
+from resources.dynamo.objects.scaling_adapter import scaled
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
 from resources.dynamo.versions.api_versions import served_as
@@ -106,7 +106,7 @@ def _states(observed: Observed, graph: InferenceGraph, choice: Orchestrator | No
         return ()
     if choice is Orchestrator.GROVE:
         return service_states(graph, observed.elsewhere)
-    return component_states(with_replicas(graph, created_replicas(graph, observed.slice(ONLY), most_pods)), observed.find)
+    return component_states(limited(graph, allowed_replicas(graph, observed, most_pods)), observed.find)
 
 
 def _replicas(service: GraphService, state: ServiceState) -> int:

@@ -1,18 +1,43 @@
-"""Replica limit: how many replicas services of a graph without Grove get. What exists stays; of several, one that is lost comes back."""
+"""Replica limit: how many replicas services of a graph without Grove get, and on how many nodes. Only growth is limited."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from engine.observed import Slice
+from msgspec import Struct
+
+from engine.observed import Observed, Slice
 from engine.paths import get
-from resources.base import kinds, names
+from resources.base import kinds, labels, names
 from resources.base.fields import count
 from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.model.names import grove_target
 from resources.dynamo.objects.pod_template import COMPONENT, INSTANCE
+from resources.dynamo.objects.scaling_adapter import with_replicas
 from resources.dynamo.objects.service import service_name
+from resources.ports.configuration import ONLY
 
 MOST_INSTANCES: Final = 10_000
 """The highest number of LeaderWorkerSets of one graph: no replica is added beyond it."""
+
+
+class Allowed(Struct, frozen=True):
+    """What a service gets that does not get all that it asks for."""
+
+    replicas: int
+    nodes: int
+    """The nodes of each replica."""
+
+
+class _Running(Struct, frozen=True):
+    """What a service has now; a replica that is lost before another one counts."""
+
+    replicas: int
+    nodes: int
+    """The nodes of its widest replica."""
+    pods: int
+    """Its pods, whatever runs them: those of a set and of a Deployment are counted as well as those of LeaderWorkerSets."""
+    instances: int
+    """How many of its replicas are LeaderWorkerSets."""
 
 
 def instance_count(graph: InferenceGraph) -> int:
@@ -20,48 +45,56 @@ def instance_count(graph: InferenceGraph) -> int:
     return sum(max(service.replicas, 0) for service in graph.services if service.is_multinode)
 
 
-def created_replicas(graph: InferenceGraph, lives: Slice, most_pods: int) -> Mapping[str, int]:
-    """Service -> how many of its replicas are created, of those services that do not get all that they ask for.
+def allowed_replicas(graph: InferenceGraph, observed: Observed, most_pods: int) -> Mapping[str, Allowed]:
+    """Service -> what it gets, of those services that do not get all that they ask for.
 
-    What exists counts first; what is left of `MOST_INSTANCES` and of `most_pods` is given to the services in their order. A service
-    without a number, which others scale, asks for one pod.
+    What a service has now counts first, also where something else runs it from now on; what is left of `MOST_INSTANCES` and of
+    `most_pods` is given to the services in their order. Running replicas that may not get more nodes keep those that they have. A service
+    without a number, which others scale, asks for one replica.
     """
-    if instance_count(graph) <= MOST_INSTANCES and _pods(graph) <= most_pods:
+    if instance_count(graph) <= MOST_INSTANCES and sum(map(_asked, graph.services)) <= most_pods:
         return {}
-    kept = _kept(graph, lives, most_pods)
-    instances = MOST_INSTANCES - sum(kept[service.name] for service in graph.services if service.is_multinode)
-    left = most_pods - sum(kept[service.name] * service.nodes for service in graph.services)
-    created: dict[str, int] = {}
+    running = {service.name: _running(service, graph, observed) for service in graph.services}
+    left = most_pods - sum(min(_asked(service), running[service.name].pods) for service in graph.services)
+    instances = MOST_INSTANCES - sum(min(max(service.replicas, 0), running[service.name].instances) for service in graph.services)
+    allowed: dict[str, Allowed] = {}
     for service in graph.services:
-        room = min(left // service.nodes, instances) if service.is_multinode else left
-        added = min(max(room, 0), max(service.replicas, 0) - kept[service.name])
-        left -= added * service.nodes
-        instances -= added if service.is_multinode else 0
-        if kept[service.name] + added < service.replicas:
-            created[service.name] = kept[service.name] + added
-    return created
+        asked, now = max(service.replicas, 0), running[service.name]
+        own, own_instances = min(_asked(service), now.pods), min(asked, now.instances)
+        room, room_instances = own + max(left, 0), own_instances + max(instances, 0)
+        kept = min(asked, now.replicas)
+        is_widened = kept * service.nodes <= room and (now.nodes > 1 or not service.is_multinode or kept <= room_instances)
+        nodes = service.nodes if is_widened else min(service.nodes, now.nodes)
+        replicas = min(asked, max(kept, room // nodes))
+        if nodes > 1:
+            replicas = min(replicas, room_instances)
+            instances -= replicas - own_instances
+        left -= max(0, replicas * nodes - own)
+        if (replicas, nodes) != (asked, service.nodes):
+            allowed[service.name] = Allowed(replicas, nodes)
+    return allowed
 
 
-def too_wide(graph: InferenceGraph, lives: Slice, most_pods: int) -> str:
-    """Why what exists of a graph must not get the nodes that its services ask for now; empty if it may."""
-    if _pods(graph) <= most_pods:
-        return ""
-    kept, sizes = _kept(graph, lives, most_pods), lives.index("sizes", _sizes)
-    after = sum(kept[service.name] * service.nodes for service in graph.services)
-    before = sum(kept[service.name] * min(service.nodes, sizes.get(service.name, service.nodes)) for service in graph.services)
-    if after <= max(before, most_pods):
-        return ""
-    text = "a graph may have {} pods (limits.set.pods): its replicas ask for {} with the new numbers of nodes. What exists stays as it is"
-    return text.format(most_pods, after)
+def limited(graph: InferenceGraph, allowed: Mapping[str, Allowed]) -> InferenceGraph:
+    """The graph whose services ask for what they get; the graph itself if they get everything, the same object for the same numbers."""
+    numbers = {service.name: allowed[service.name].replicas for service in graph.services if service.name in allowed}
+    fewer = {
+        service.name: numbers[service.name] for service in graph.services if numbers.get(service.name, service.replicas) != service.replicas
+    }
+    graph = with_replicas(graph, fewer)
+    nodes = {service.name: allowed[service.name].nodes for service in graph.services if service.name in allowed}
+
+    def made() -> InferenceGraph:
+        services = tuple(_with_nodes(each, nodes.get(each.name, each.nodes)) for each in graph.services)
+        return InferenceGraph(graph.id, graph.annotations, graph.spec, services, graph.api_version, graph.faults)
+
+    narrower = any(nodes.get(service.name, service.nodes) != service.nodes for service in graph.services)
+    return graph.memo.recall("on fewer nodes", tuple(nodes.items()), made) if narrower else graph
 
 
-def limited_text(graph: InferenceGraph, created: Mapping[str, int], most_pods: int) -> str:
+def limited_text(graph: InferenceGraph, allowed: Mapping[str, Allowed], most_pods: int) -> str:
     """What is not created of a graph, given what is; empty if everything is."""
-    about = [
-        f"service {service.name} asks for {service.replicas} replicas and gets {created[service.name]}"
-        for service in graph.services
-        if service.name in created
-    ]
+    about = [_about(service, allowed[service.name]) for service in graph.services if service.name in allowed]
     text = (
         "a graph without Grove may have {pods} pods (limits.set.pods) and {most} LeaderWorkerSets: {about}. What exists stays. "
         "Scale it in, or raise the limits of the operator configuration"
@@ -69,28 +102,54 @@ def limited_text(graph: InferenceGraph, created: Mapping[str, int], most_pods: i
     return text.format(pods=most_pods, most=MOST_INSTANCES, about="; ".join(about)) if about else ""
 
 
-def next_index(service: GraphService, lives: Slice, most: int = MOST_INSTANCES) -> int:
-    """The index after the highest one of the LeaderWorkerSets of a service, as `existing` says of `most`; 0 if it has none."""
-    return names.existing(lives.index("instances", _indices).get(service.name, ()), most)
+def next_index(service: GraphService, lives: Slice) -> int:
+    """The index after the highest one of the LeaderWorkerSets of a service, as `existing` says; 0 if it has none."""
+    return lives.index("next instances", _next_indices).get(service.name, 0)
 
 
-def _pods(graph: InferenceGraph) -> int:
-    return sum(max(service.replicas, 0) * service.nodes for service in graph.services)
+def _about(service: GraphService, allowed: Allowed) -> str:
+    asks, gets = f"service {service.name} asks for {service.replicas} replicas", f"gets {allowed.replicas}"
+    if allowed.nodes == service.nodes:
+        return f"{asks} and {gets}"
+    return f"{asks} on {service.nodes} nodes each and {gets} on {allowed.nodes}"
 
 
-def _kept(graph: InferenceGraph, lives: Slice, most_pods: int) -> Mapping[str, int]:
-    """Service -> how many of the replicas that it asks for exist."""
-    return {service.name: min(max(service.replicas, 0), _existing(service, graph, lives, most_pods)) for service in graph.services}
+def _asked(service: GraphService) -> int:
+    """How many pods a service asks for."""
+    return max(service.replicas, 0) * service.nodes
 
 
-def _existing(service: GraphService, graph: InferenceGraph, lives: Slice, most_pods: int) -> int:
-    """How many replicas a service has now."""
-    if service.is_multinode:
-        return next_index(service, lives, min(MOST_INSTANCES, most_pods // service.nodes))
-    if service.spec.replicas is None:
-        return service.replicas
+def _with_nodes(service: GraphService, nodes: int) -> GraphService:
+    multinode = service.spec.multinode
+    if multinode is None or nodes == service.nodes:
+        return service
+    kept = multinode.model_copy(update={"node_count": nodes}) if nodes > 1 else None
+    return GraphService(service.name, service.spec.model_copy(update={"multinode": kept}), service.framework, service.envs)
+
+
+def _running(service: GraphService, graph: InferenceGraph, observed: Observed) -> _Running:
+    """What a service has now."""
+    lives = observed.slice(ONLY)
+    instances, nodes = next_index(service, lives), lives.index("sizes", _sizes).get(service.name, 1)
     live = lives.objects.get(kinds.DEPLOYMENT.id(graph.namespace, service_name(graph, service)))
-    return count(get(live.body, ("spec", "replicas"), 1)) if live is not None else 0
+    alone = count(get(live.body, ("spec", "replicas"), 1)) if live is not None else 0
+    in_set = _pods_in_set(service, graph, observed)
+    pods = max(instances * nodes, alone, in_set)
+    if service.spec.replicas is None and not service.is_multinode:
+        return _Running(1, 1, max(pods, 1), instances)
+    if instances:
+        return _Running(instances, nodes, pods, instances)
+    if alone:
+        return _Running(alone, 1, pods, 0)
+    return _Running(-(-in_set // service.nodes), service.nodes, pods, 0)
+
+
+def _pods_in_set(service: GraphService, graph: InferenceGraph, observed: Observed) -> int:
+    """How many pods the PodCliques of a service ask for, if a set runs it."""
+    target = grove_target(graph, service)
+    cliques = (live for inner in observed.nested.values() for part in inner.slices.values() for live in part.of(kinds.PODCLIQUE.name))
+    own = (live for live in cliques if target in (live.id.name, live.labels.get(labels.SCALING_GROUP)))
+    return sum(count(get(live.body, ("spec", "replicas"), 1)) for live in own)
 
 
 def _sizes(lives: Slice) -> Mapping[str, int]:
@@ -102,11 +161,11 @@ def _sizes(lives: Slice) -> Mapping[str, int]:
     return sizes
 
 
-def _indices(lives: Slice) -> Mapping[str, list[int]]:
-    """Service -> the indices of its LeaderWorkerSets."""
+def _next_indices(lives: Slice) -> Mapping[str, int]:
+    """Service -> the index after its highest one."""
     indices: dict[str, list[int]] = {}
     for live in lives.of(kinds.LEADER_WORKER_SET.name):
         service, index = live.labels.get(COMPONENT, ""), names.index_in(live.labels.get(INSTANCE, ""))
         if index is not None:
             indices.setdefault(service, []).append(index)
-    return indices
+    return {service: names.existing(each, MOST_INSTANCES) for service, each in indices.items()}

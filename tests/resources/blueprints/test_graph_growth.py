@@ -9,15 +9,24 @@ from msgspec.structs import replace
 from engine.memo import Memo
 from resources.base import kinds
 from resources.blueprints.graph_meaning import lookups_of
+from resources.dynamo.model.graph import ENABLE_GROVE
 from resources.dynamo.objects import replica_limit
 from resources.dynamo.objects.pod_template import INSTANCE
-from resources.ports.configuration import SET_LIMITS, WorkloadLimits
+from resources.ports.configuration import SET_LIMITS, Configuration, WorkloadLimits
 from tests.laws.graphs import COMPONENTS, GROVE, GraphToy
 from tests.stories.graphs import graph, service
 
 CHAT, SET = (kind.id("default", "chat") for kind in (kinds.DYNAMO_GRAPH, kinds.PODCLIQUESET))
 LIMITED = replace(GraphToy.configuration, limits=WorkloadLimits(replace(SET_LIMITS, pods=5)))
 HUGE = 2**31 - 1
+IMAGE: dict[str, Any] = {
+    "extraPodSpec": {"mainContainer": {"image": "example/dynamo:2", "command": ["sh", "-c"], "args": ["python3 -m dynamo.vllm"]}}
+}
+
+
+def pods_limited(most: int) -> Configuration:
+    """The settings with that limit of pods."""
+    return replace(LIMITED, limits=WorkloadLimits(replace(SET_LIMITS, pods=most)))
 
 
 class Cluster(GraphToy):
@@ -107,7 +116,7 @@ def test_without_grove_nothing_is_added_beyond_the_limit_of_pods(nodes: int, by_
     assert "(limits.set.pods)" in says and cluster.asked() == 8
 
     assert (scaled(6), cluster.asked(), cluster.state()) == ("", 6, "successful")
-    cluster.configuration = replace(LIMITED, limits=WorkloadLimits(replace(SET_LIMITS, pods=7)))
+    cluster.configuration = pods_limited(7)
     assert f"gets {7 // nodes}" in scaled(8) and cluster.asked() == 7 // nodes * nodes
     assert (scaled(2), cluster.asked(), cluster.state()) == ("", 2, "successful")
 
@@ -127,11 +136,82 @@ def test_without_grove_more_nodes_are_not_added_beyond_the_limit_of_pods() -> No
 
     cluster.graph(graph(decode=service(4, nodes=1000)))
     cluster.passes()
-    assert cluster.asked() == 8 and "its replicas ask for 4000 with the new numbers of nodes" in cluster.stalled()
+    assert cluster.asked() == 8
+    assert "decode asks for 4 replicas on 1000 nodes each and gets 4 on 2. What exists stays. Scale it in, or raise" in cluster.stalled()
 
     cluster.graph(graph(decode=service(1, nodes=4)))
     cluster.passes()
     assert (cluster.asked(), cluster.state(), cluster.stalled()) == (4, "successful", "")
+
+
+@pytest.mark.parametrize("by_adapter", [False, True], ids=["graph", "adapter"])
+def test_while_a_service_may_not_get_more_nodes_all_else_of_its_graph_is_carried_out(by_adapter: bool) -> None:
+    cluster = Cluster(COMPONENTS)
+    cluster.configuration = pods_limited(20)
+    adapter: dict[str, Any] = {"scalingAdapter": {"enabled": True}} if by_adapter else {}
+    for nodes in (2, 10):
+        cluster.graph(graph(decode=service(4, nodes=nodes), front=service(6, **adapter)))
+        cluster.passes()
+    assert cluster.asked() == 4 * 2 + 6
+
+    for kind in ("LeaderWorkerSet", "Deployment"):
+        cluster.lose(kind)
+        assert cluster.asked() == 4 * 2 + 6
+    if by_adapter:
+        cluster.write(kinds.SCALING_ADAPTER.id("default", "chat-front"), {"spec": {"replicas": 1}})
+    cluster.graph(graph(decode=service(4, nodes=10, **IMAGE), front=service(6 if by_adapter else 1, **adapter)))
+    cluster.passes()
+
+    assert (cluster.asked(), cluster.images()) == (4 * 2 + 1, {"example/dynamo:2"})
+    assert "decode asks for 4 replicas on 10 nodes each and gets 4 on 2" in cluster.stalled()
+    cluster.graph(graph(decode=service(1, nodes=10, **IMAGE), front=service(1)))
+    cluster.passes()
+    assert (cluster.asked(), cluster.state()) == (11, "successful")
+
+
+@pytest.mark.parametrize(
+    ("unserved", "before", "after", "pods"),
+    [
+        (COMPONENTS, (8, 1), (8, 2), 8),
+        (COMPONENTS, (8, 1), (4, 2), 8),
+        (COMPONENTS, (8, 1), (1, 10), 1),
+        (COMPONENTS, (4, 2), (8, 1), 8),
+        (COMPONENTS, (4, 2), (9, 1), 8),
+        (GROVE, (8, 1), (8, 1), 8),
+        (GROVE, (4, 2), (4, 2), 8),
+        (GROVE, (4, 2), (8, 1), 8),
+        (GROVE, (1, 1), (1, 6), 6),
+    ],
+    ids=str,
+)
+def test_what_runs_above_a_lower_limit_is_not_scaled_in_where_other_objects_run_it(
+    unserved: frozenset[str], before: tuple[int, int], after: tuple[int, int], pods: int
+) -> None:
+    cluster = Cluster(unserved)
+    cluster.configuration = GraphToy.configuration
+    cluster.graph(graph(decode=service(before[0], nodes=before[1])))
+    cluster.passes()
+
+    cluster.configuration, cluster.unserved = LIMITED, frozenset()
+    manifest = graph(decode=service(after[0], nodes=after[1]))
+    manifest["metadata"]["annotations"] = {**manifest["metadata"].get("annotations", {}), ENABLE_GROVE: "false"}
+    cluster.graph(manifest)
+    cluster.passes()
+
+    assert (cluster.asked(), cluster.count("PodCliqueSet")) == (pods, 0)
+
+
+def test_replicas_that_are_lost_do_not_take_running_ones_with_them() -> None:
+    cluster = Cluster(COMPONENTS)
+    cluster.configuration, cluster.nodes = GraphToy.configuration, 2
+    cluster.pods_of_graph(24)
+    cluster.configuration = LIMITED
+
+    for index in range(10):
+        cluster.delete(kinds.LEADER_WORKER_SET.id("default", f"chat-decode-{index}"))
+    cluster.passes()
+
+    assert (cluster.asked(), cluster.state()) == (24, "successful")
 
 
 def test_without_a_webhook_only_the_growth_of_a_set_is_blocked_also_if_it_is_made_anew() -> None:
@@ -183,16 +263,15 @@ def test_a_stored_graph_with_more_replicas_than_there_may_be_leader_worker_sets_
     cluster.configuration = GraphToy.configuration
     monkeypatch.setattr(replica_limit, "MOST_INSTANCES", 3)
     assert cluster.count("LeaderWorkerSet") == 4
-    image = {"extraPodSpec": {"mainContainer": {"image": "example/dynamo:2", "command": ["sh", "-c"], "args": ["python3 -m dynamo.vllm"]}}}
 
     cluster.lose("LeaderWorkerSet")
     assert (cluster.count("LeaderWorkerSet"), cluster.state()) == (4, "successful")
 
-    cluster.pods_of_graph(HUGE, **image)
+    cluster.pods_of_graph(HUGE, **IMAGE)
     assert cluster.count("LeaderWorkerSet") == 4 and cluster.images() == {"example/dynamo:2"}
     assert f"service decode asks for {HUGE // 2} replicas and gets 4" in cluster.stalled()
 
-    cluster.pods_of_graph(4, **image)
+    cluster.pods_of_graph(4, **IMAGE)
     assert (cluster.count("LeaderWorkerSet"), cluster.state(), cluster.stalled()) == (2, "successful", "")
 
 
