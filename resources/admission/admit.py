@@ -88,8 +88,8 @@ def _adapter_issues(request: Request, configuration: Configuration, references: 
     """The issues of the replicas of a scaling adapter, or of its `scale`."""
     from resources.admission import graph_size_rules  # Only where there are graphs.
 
-    old, sizes = request.old if isinstance(request.old, Mapping) else None, references.sizes(request.id.namespace)
-    yield from graph_size_rules.scale_issues(request.id.name, cast(Body, request.body), old, configuration.limits, sizes)
+    old, new = cast(Body, request.old), cast(Body, request.body)
+    yield from graph_size_rules.scale_issues(request.id.name, new, old, configuration.limits, references.sizes(request.id.namespace))
 
 
 def _clipped(warning: str) -> str:
@@ -307,8 +307,13 @@ def _decide_graph(request: Request, configuration: Configuration, references: Re
 
 
 def _decide_adapter(request: Request, configuration: Configuration, references: References, _: Memo) -> Decision:
-    """The decision on a scaling adapter: how large it makes its graph. The server knows its shape."""
-    if request.act is Act.DELETE or _is_terminating(request.old) or not isinstance(request.body, Mapping):
+    """The decision on a scaling adapter: how large it makes its graph. The server knows its shape.
+
+    A new one is allowed: the engine makes it again with the number of what runs, which may be above a limit that is lower now. What it
+    asks for beyond that is limited by the plan.
+    """
+    is_change = request.act is Act.UPDATE and isinstance(request.old, Mapping) and isinstance(request.body, Mapping)
+    if not is_change or _is_terminating(request.old):
         return Decision(body=request.body)
     return Decision(tuple(_adapter_issues(request, configuration, references)), body=request.body)
 

@@ -37,12 +37,12 @@ def issues(
     yield from size_rules.issues(_totals(graph, spec), _totals(old, old_spec) if old is not None else None, limits, others)
 
 
-def scale_issues(adapter: str, new: Body, old: Body | None, limits: WorkloadLimits, sizes: SetSizes | None) -> Iterator[Issue]:
-    """The issues of a change of the replicas of the scaling adapter of this name, or of its `scale`; `old`: None if it is new.
+def scale_issues(adapter: str, new: Body, old: Body, limits: WorkloadLimits, sizes: SetSizes | None) -> Iterator[Issue]:
+    """The issues of a change of the replicas of the scaling adapter of this name, or of its `scale`.
 
     The other services count as their graph specifies them. Without `sizes` nothing is known of the graph, and nothing is refused.
     """
-    after, before = (get(body, ("spec", "replicas"), 0) if body is not None else 0 for body in (new, old))
+    after, before = (get(body, ("spec", "replicas"), 0) for body in (new, old))
     if sizes is None or not size_rules.is_growth(before, after):
         return
     for name in size_rules.owner_names(adapter):

@@ -130,6 +130,8 @@ VALIDATE_BINDING: Final = Webhook(
     "/webhooks/validate-clustertopology",
     _written(kinds.TOPOLOGY_BINDING),
 )
+ADAPTERS: Final = (kinds.SCALING_ADAPTER.plural, f"{kinds.SCALING_ADAPTER.plural}/scale")
+"""What is judged where the number of a scaling adapter changes. A new one may have the number of what runs already."""
 AUTHORIZER: Final = Webhook(
     "authorizer-webhook",
     "authorizer.webhooks.grove.io",
@@ -148,7 +150,7 @@ VALIDATE_GRAPH: Final = Webhook(
     "dynamographdeployment-validating-webhook",
     "vdynamographdeployment.kb.io",
     "/webhooks/validate-dynamographdeployment",
-    (*_written(kinds.DYNAMO_GRAPH), *_written(kinds.SCALING_ADAPTER), _scaled(kinds.SCALING_ADAPTER)),
+    (*_written(kinds.DYNAMO_GRAPH), replace(_scaled(kinds.SCALING_ADAPTER), resources=ADAPTERS)),
 )
 CONVERT: Final = "/convert"
 """The path at which graphs are converted between their versions."""

@@ -72,11 +72,8 @@ def test_more_replicas_than_a_limit_allows_are_refused(
     assert scaled(references, f"{name}-x", HUGE, by_edit=by_edit, pods=100) == []
 
 
-def test_a_new_adapter_with_more_replicas_than_a_limit_allows_is_refused_and_one_with_those_of_the_graph_is_not() -> None:
-    large = known(put(chat(), {"spec.services.Front.replicas": 150}), has_set=True)
-
-    assert scaled(large, "chat-front", 150, before=None, by_edit=True, pods=100) == []
-    assert scaled(large, "chat-front", 151, before=None, by_edit=True, pods=100) == [PODS]
+def test_a_new_adapter_is_allowed_because_it_may_be_made_again_with_the_number_of_what_runs_above_a_lower_limit() -> None:
+    assert scaled(known(chat(), has_set=False), "chat-front", 150, before=None, by_edit=True, pods=100) == []
 
 
 def test_the_other_limits_count_as_they_do_for_what_runs_the_service() -> None:

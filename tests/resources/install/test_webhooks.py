@@ -87,6 +87,14 @@ def test_every_number_that_can_be_scaled_is_judged_where_it_is_written() -> None
     assert scaled <= judged and len(scaled) == 4
 
 
+def test_a_new_scaling_adapter_is_not_judged() -> None:
+    rules = [rule for webhook in WEBHOOKS for rule in webhook.rules if any(kinds.SCALING_ADAPTER.plural in each for each in rule.resources)]
+
+    assert [(rule.operations, rule.resources) for rule in rules if rule.group == kinds.SCALING_ADAPTER.group] == [
+        ((Act.UPDATE,), (kinds.SCALING_ADAPTER.plural, f"{kinds.SCALING_ADAPTER.plural}/scale"))
+    ]
+
+
 def test_bindings_belong_to_the_cluster_and_what_is_not_wanted_is_left_out() -> None:
     scopes = {rule.resources: rule.body()["scope"] for webhook in installed({}, graphs=False) for rule in webhook.rules}
 
