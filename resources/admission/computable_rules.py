@@ -99,13 +99,13 @@ def _replica_issues(path: Path, replicas: int, minimum: int) -> Iterator[Issue]:
 def _groups(template: SetTemplate) -> Iterator[Issue]:
     groups = template.pod_clique_scaling_groups
     names = [clique.name for clique in template.cliques if clique.name]
-    known, suggestions = frozenset(names), Suggestions()
+    known, suggestions = dict.fromkeys(names), Suggestions()
     for number, group in enumerate(groups):
         path = (*GROUPS, number)
         if not group.clique_names:
             yield Issue((*path, "cliqueNames"), ErrorType.REQUIRED, NO_MEMBER)
         if unknown := [name for name in dict.fromkeys(group.clique_names) if name not in known]:
-            message = f"{UNKNOWN_MEMBER}{suggestions.instead(unknown, names)}"
+            message = f"{UNKNOWN_MEMBER}{suggestions.instead(unknown, known)}"
             yield Issue((*path, "cliqueNames"), ErrorType.INVALID, message, ",".join(unknown))
         yield from _replica_issues(path, group.replicas, group.min_available)
     yield from duplicates(((*GROUPS, number, "name"), group.name) for number, group in enumerate(groups))

@@ -1,6 +1,6 @@
 """Dependency rules: `startsAfter` names existing cliques and is not circular; the names that pods get for waiting are taken."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from resources.admission.cel import REPEATED, for_each_clique
@@ -28,7 +28,7 @@ def issues(template: SetTemplate) -> Iterator[Issue]:
     """The issues of `startsAfter`, if the start-up type is Explicit."""
     if template.clique_startup_type != EXPLICIT:
         return
-    known, suggestions = frozenset(clique.name for clique in template.cliques), Suggestions()
+    known, suggestions = _known(template), Suggestions()
     for number, clique in enumerate(template.cliques):
         yield from _of_clique(clique, known, (*CLIQUES, number, "spec", "startsAfter"), suggestions)
     dependencies = {clique.name: [name for name in clique.spec.starts_after if name in known] for clique in template.cliques}
@@ -36,7 +36,7 @@ def issues(template: SetTemplate) -> Iterator[Issue]:
         yield Issue(CLIQUES, ErrorType.INVALID, "clique must not have circular dependencies", ", ".join(circle))
 
 
-def _of_clique(clique: CliqueTemplate, known: frozenset[str], path: Path, suggestions: Suggestions) -> Iterator[Issue]:
+def _of_clique(clique: CliqueTemplate, known: Collection[str], path: Path, suggestions: Suggestions) -> Iterator[Issue]:
     after = clique.spec.starts_after
     for index, name in enumerate(after):
         if not name:
@@ -52,7 +52,7 @@ def warnings(template: SetTemplate) -> Iterator[Located]:
     """A warning for each `startsAfter` that the start-up type does not use, with the names in it that no clique has: Grove admits it."""
     if template.clique_startup_type == EXPLICIT:
         return
-    known, suggestions = frozenset(clique.name for clique in template.cliques), Suggestions()
+    known, suggestions = _known(template), Suggestions()
     for number, clique in enumerate(template.cliques):
         path: Path = (*CLIQUES, number, "spec", "startsAfter")
         if unknown := _unknown(clique, known):
@@ -62,15 +62,19 @@ def warnings(template: SetTemplate) -> Iterator[Located]:
             yield Located(f"{spelled(path)} {UNUSED}", path)
 
 
-def _unknown(clique: CliqueTemplate, known: frozenset[str]) -> list[str]:
+def _known(template: SetTemplate) -> Collection[str]:
+    """The names of the cliques, sorted: a set may have very many."""
+    return dict.fromkeys(sorted(clique.name for clique in template.cliques))
+
+
+def _unknown(clique: CliqueTemplate, known: Collection[str]) -> list[str]:
     """The names that a clique starts after and that no clique has."""
     return [name for name in dict.fromkeys(clique.spec.starts_after) if name and name not in known]
 
 
-def _those_there(unknown: Sequence[str], clique: CliqueTemplate, known: frozenset[str], suggestions: Suggestions) -> str:
+def _those_there(unknown: Sequence[str], clique: CliqueTemplate, known: Collection[str], suggestions: Suggestions) -> str:
     """Which names there are instead."""
-    others = [name for name in sorted(known) if name != clique.name]
-    return suggestions.instead(unknown, others) if others else f"; there is no clique besides {clique.name}"
+    return suggestions.instead(unknown, known, clique.name) if len(known) > 1 else f"; there is no clique besides {clique.name}"
 
 
 def policy_rules() -> Iterator[PolicyRule]:

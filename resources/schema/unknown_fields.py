@@ -1,6 +1,6 @@
 """Unknown fields: the fields of an object that a model does not define, each with the nearest field that it does define."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any, Final, TypeVar, get_args, get_origin
@@ -260,14 +260,20 @@ def with_suggestion(finding: Issue, name: str) -> Issue:
 
 def instead(written: Iterable[str], known: Iterable[str]) -> str:
     """The end of a message about names that do not exist, e.g. `; did you mean worker? There are worker, leader`."""
-    names = list(dict.fromkeys(known))
+    return _instead(list(islice(written, MOST)), dict.fromkeys(known))
+
+
+def _instead(written: Sequence[str], known: Collection[str], besides: str | None = None) -> str:
+    """The same, for few names of which none is known; of the known ones, which differ, only the first are read."""
+    count = len(known) - (besides in known)
+    names = list(islice((name for name in known if name != besides), MOST_COMPARED if written else MOST))
     if not names:
         return "; there are none"
     near = _nearest(written, names)
-    listed = list(dict.fromkeys([*near, *names]))
-    more = f" and {len(listed) - MOST} more" if len(listed) > MOST else ""
+    listed = list(dict.fromkeys([*near, *names]))[:MOST]
+    more = f" and {count - MOST} more" if count > MOST else ""
     begin = f"{_question(near)} There" if near else "; there"
-    return f"{begin} {'is' if len(listed) == 1 else 'are'} {', '.join(listed[:MOST])}{more}"
+    return f"{begin} {'is' if count == 1 else 'are'} {', '.join(listed)}{more}"
 
 
 class Suggestions:
@@ -280,11 +286,11 @@ class Suggestions:
         """`most`: how many names are compared with others."""
         self._left = most
 
-    def instead(self, written: Iterable[str], known: Iterable[str]) -> str:
-        """The same as `instead`, as long as names may be compared."""
+    def instead(self, written: Iterable[str], known: Collection[str], besides: str | None = None) -> str:
+        """The same as `instead`, as long as names may be compared. The `known` names differ; `besides`: the one that is not meant."""
         compared = list(islice(written, min(self._left, MOST)))
         self._left -= len(compared)
-        return instead(compared, known)
+        return _instead(compared, known, besides)
 
 
 def question(written: Iterable[str], known: Iterable[str]) -> str:

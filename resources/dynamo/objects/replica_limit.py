@@ -1,5 +1,6 @@
 """Replica limit: how many replicas services of a graph without Grove get, and on how many nodes. Only growth is limited."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -54,7 +55,8 @@ def allowed_replicas(graph: InferenceGraph, observed: Observed, most_pods: int) 
     """
     if instance_count(graph) <= MOST_INSTANCES and sum(map(_asked, graph.services)) <= most_pods:
         return {}
-    running = {service.name: _running(service, graph, observed) for service in graph.services}
+    in_sets = _pods_in_sets(observed)
+    running = {service.name: _running(service, graph, observed.slice(ONLY), in_sets) for service in graph.services}
     left = most_pods - sum(min(_asked(service), running[service.name].pods) for service in graph.services)
     instances = MOST_INSTANCES - sum(min(max(service.replicas, 0), running[service.name].instances) for service in graph.services)
     allowed: dict[str, Allowed] = {}
@@ -127,13 +129,12 @@ def _with_nodes(service: GraphService, nodes: int) -> GraphService:
     return GraphService(service.name, service.spec.model_copy(update={"multinode": kept}), service.framework, service.envs)
 
 
-def _running(service: GraphService, graph: InferenceGraph, observed: Observed) -> _Running:
-    """What a service has now."""
-    lives = observed.slice(ONLY)
+def _running(service: GraphService, graph: InferenceGraph, lives: Slice, in_sets: Mapping[str, int]) -> _Running:
+    """What a service has now. `in_sets`: the pods in sets of the graph, as `_pods_in_sets` counts them."""
     instances, nodes = next_index(service, lives), lives.index("sizes", _sizes).get(service.name, 1)
     live = lives.objects.get(kinds.DEPLOYMENT.id(graph.namespace, service_name(graph, service)))
     alone = count(get(live.body, ("spec", "replicas"), 1)) if live is not None else 0
-    in_set = _pods_in_set(service, graph, observed)
+    in_set = in_sets.get(grove_target(graph, service), 0)
     pods = max(instances * nodes, alone, in_set)
     if service.spec.replicas is None and not service.is_multinode:
         return _Running(1, 1, max(pods, 1), instances)
@@ -144,12 +145,12 @@ def _running(service: GraphService, graph: InferenceGraph, observed: Observed) -
     return _Running(-(-in_set // service.nodes), service.nodes, pods, 0)
 
 
-def _pods_in_set(service: GraphService, graph: InferenceGraph, observed: Observed) -> int:
-    """How many pods the PodCliques of a service ask for, if a set runs it."""
-    target = grove_target(graph, service)
-    cliques = (live for inner in observed.nested.values() for part in inner.slices.values() for live in part.of(kinds.PODCLIQUE.name))
-    own = (live for live in cliques if target in (live.id.name, live.labels.get(labels.SCALING_GROUP)))
-    return sum(count(get(live.body, ("spec", "replicas"), 1)) for live in own)
+def _pods_in_sets(observed: Observed) -> Mapping[str, int]:
+    """PodClique or scaling group -> how many pods it asks for, if a set runs the graph."""
+    pods: Counter[str] = Counter()
+    for live in (live for inner in observed.nested.values() for part in inner.slices.values() for live in part.of(kinds.PODCLIQUE.name)):
+        pods[live.labels.get(labels.SCALING_GROUP) or live.id.name] += count(get(live.body, ("spec", "replicas"), 1))
+    return pods
 
 
 def _sizes(lives: Slice) -> Mapping[str, int]:
