@@ -45,7 +45,8 @@ from resources.model.membership import effective_set, records_of, specified_body
 from resources.ports.configuration import ONLY, UNLIMITED, Configuration
 
 FIT = "Scale it in, or raise the limits of the operator configuration."
-"""What to do if the set of a graph must be replaced and is too large to be created."""
+"""What to do if the set of a graph must be replaced, or come in place of components, and is too large to be created."""
+TOO_LARGE = "a PodCliqueSet may have {} pods (limits.set.pods)"
 
 
 class GraphPlan(Struct, frozen=True, eq=False):
@@ -92,12 +93,16 @@ def graph_plan(
     recorded = orchestrator.recorded_orchestrator(observed)
     runs = orchestrator.is_decided(observed)
     choice = orchestrator.choose(graph, observed.unserved, recorded, runs=runs, may_replace=may_be_replaced, groups=groups)
+    most = configuration.limits.of_set.pods
+    if runs and (recorded, choice.orchestrator) == (Orchestrator.COMPONENTS, Orchestrator.GROVE):
+        if replica_limit.pod_count(scaled(observed, graph, choice.orchestrator)) > most:
+            kept = orchestrator.choose(graph, observed.unserved, recorded, runs=runs, groups=groups)
+            choice = replace(kept, note=f"{kept.note}, and {TOO_LARGE.format(most)}", asked=choice.orchestrator, to_do=FIT)
     if choice.orchestrator is None:
         return GraphPlan(_kept(observed), failure=choice.error, scheduler=scheduler)  # What exists stays: it may still serve.
     configuration = with_existing_secrets(observed, graph, configuration)
     specified, running = graph, scaled(observed, graph, choice.orchestrator)
     is_on_grove = choice.orchestrator is Orchestrator.GROVE
-    most = configuration.limits.of_set.pods
     allowed = {} if is_on_grove else replica_limit.allowed_replicas(running, observed, most)
     limited, running = replica_limit.limited_text(running, allowed, most), replica_limit.limited(running, allowed)
     states = _states(observed, running, choice.orchestrator)
@@ -166,7 +171,7 @@ def _with_choice(plan: GraphPlan, observed: Observed, graph: InferenceGraph, cho
     plan = replace(plan, orchestrator=choice.orchestrator, notes=(*plan.notes, *((choice.note,) if choice.note else ())))
     if choice.asked is None:
         return plan
-    remedy = _remedy(graph) if orchestrator.is_decided(observed) else f"remove the annotation {ENABLE_GROVE} or {PROVIDER}"
+    remedy = choice.to_do or _remedy(graph) if orchestrator.is_decided(observed) else f"remove the annotation {ENABLE_GROVE} or {PROVIDER}"
     wait = Wait(graph.id, choice.note, blocked=True, to_do=remedy)
     return replace(plan, deferred=(*plan.deferred, wait))
 

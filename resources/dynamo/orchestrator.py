@@ -33,6 +33,8 @@ class Choice(Struct, frozen=True):
     """A note about the choice for the author of the graph; empty if it is the one that the graph asks for."""
     asked: Orchestrator | None = None
     """What the graph asks for by its annotation although another one runs it and is kept; None if there is no such thing."""
+    to_do: str = ""
+    """What its author can do about that; empty: allow the replacement."""
 
 
 def choose(

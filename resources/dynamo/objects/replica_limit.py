@@ -46,6 +46,11 @@ def instance_count(graph: InferenceGraph) -> int:
     return sum(max(service.replicas, 0) for service in graph.services if service.is_multinode)
 
 
+def pod_count(graph: InferenceGraph) -> int:
+    """How many pods a graph asks for."""
+    return sum(map(_asked, graph.services))
+
+
 def allowed_replicas(graph: InferenceGraph, observed: Observed, most_pods: int) -> Mapping[str, Allowed]:
     """Service -> what it gets, of those services that do not get all that they ask for.
 
@@ -53,7 +58,7 @@ def allowed_replicas(graph: InferenceGraph, observed: Observed, most_pods: int) 
     `most_pods` is given to the services in their order. Running replicas that may not get more nodes keep those that they have. A service
     without a number, which others scale, asks for one replica.
     """
-    if instance_count(graph) <= MOST_INSTANCES and sum(map(_asked, graph.services)) <= most_pods:
+    if instance_count(graph) <= MOST_INSTANCES and pod_count(graph) <= most_pods:
         return {}
     in_sets = _pods_in_sets(observed)
     running = {service.name: _running(service, graph, observed.slice(ONLY), in_sets) for service in graph.services}

@@ -201,6 +201,19 @@ def test_what_runs_above_a_lower_limit_is_not_scaled_in_where_other_objects_run_
     assert (cluster.asked(), cluster.count("PodCliqueSet")) == (pods, 0)
 
 
+def test_components_are_not_replaced_by_a_set_that_is_too_large_to_be_created() -> None:
+    cluster = Cluster(COMPONENTS)
+
+    cluster.unserved = frozenset()
+    cluster.pods_of_graph(8)
+    (wait,) = (wait for plan in cluster.plans() for wait in plan.deferred)
+    assert "Deployments run the graph and stay" in wait.why and "a PodCliqueSet may have 5 pods (limits.set.pods)" in wait.why
+    assert wait.blocked and wait.to_do.startswith("Scale it in") and (cluster.asked(), cluster.count("PodCliqueSet")) == (8, 0)
+
+    cluster.pods_of_graph(4)
+    assert (cluster.asked(), cluster.count("Pod"), cluster.state()) == (0, 4, "successful")
+
+
 def test_replicas_that_are_lost_do_not_take_running_ones_with_them() -> None:
     cluster = Cluster(COMPONENTS)
     cluster.configuration, cluster.nodes = GraphToy.configuration, 2
