@@ -125,6 +125,10 @@ class Blueprint(ABC, Generic[C_contra]):
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
         """The key of the slice (the part of the root) that the child belongs to."""
 
+    def scaler_of(self, root: ResourceId, part: str) -> ResourceId | None:
+        """The object that has the number of replicas of a part of a root (`Observed.replicas`). By default none."""
+        return None
+
     @abstractmethod
     def desire(self, observed: Observed, now: datetime, configuration: C_contra, memo: Memo) -> Desired:
         """All objects that should exist now."""

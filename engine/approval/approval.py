@@ -10,6 +10,7 @@ from engine.ids import ResourceId
 from engine.intent import Removal
 from engine.observed import Live
 from engine.resource import Body
+from engine.scalers import Scaler
 from engine.verb import Verb
 
 
@@ -76,8 +77,8 @@ class Approval(Struct, frozen=True, eq=False):
     """The roots that are removed, and why."""
     pods: Mapping[ResourceId, ObjectKey] = field(default_factory=dict)
     """Each object of the operations for which an index stands, with that index."""
-    replicas: Mapping[ResourceId, Mapping[str, int]] = field(default_factory=dict)
-    """See `Intent`."""
+    scalers: tuple[Scaler, ...] = ()
+    """What is asked of scalers (`Intent.replicas`), with the number that each had."""
 
     def subject(self, id: ResourceId) -> ObjectKey:
         """What an object among the operations is to this approval."""

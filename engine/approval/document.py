@@ -22,6 +22,7 @@ from engine.approval.wire import (
     WireRemoval,
     WireReport,
     WireRoot,
+    WireScaler,
     WireScope,
 )
 from engine.approval.wire_plan import WireOperation, read_operation, read_plan, read_root, slim, written_plan, written_root
@@ -35,6 +36,7 @@ from engine.operation import Operation
 from engine.report.fields import json_default
 from engine.report.model import Report
 from engine.report.printable import clipped
+from engine.scalers import Scaler
 
 ALTERED = "its content is not what was saved: it was altered or cut off; make the plan again"
 NO_PLAN = "not a saved plan: it must be a file of `engine diff --out` or `engine delete --out`"
@@ -110,7 +112,9 @@ def _wire(plan: SavedPlan) -> WirePlan:
         pods=tuple((id, _wire_subject(approval.pods[id])) for id in sorted(approval.pods)),
         report=_wire_report(plan.report),
         forecast=_wire_forecast(forecast) if forecast else None,
-        replicas=tuple((id, dict(numbers)) for id, numbers in sorted(approval.replicas.items())),
+        scalers=tuple(
+            WireScaler(each.root, each.part, each.id, each.asked, each.live) for each in approval.scalers if each.live != each.asked
+        ),
     )
 
 
@@ -175,7 +179,7 @@ def _plan(wire: WirePlan) -> SavedPlan:
         manifests=wire.manifests,
         removals={_id(each.object): Removal(each.uid, each.why, each.after_manifests) for each in wire.removals},
         pods={id: _subject(each) for id, each in wire.pods},
-        replicas=dict(wire.replicas),
+        scalers=tuple(Scaler(each.root, each.part, each.object, each.replicas, each.live) for each in wire.scalers),
     )
     shown = wire.report
     report = Report(tuple(map(read_root, shown.roots)), shown.objections, shown.incomplete, judgement=shown.judgement, others=shown.others)

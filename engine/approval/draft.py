@@ -19,6 +19,7 @@ from engine.observed import Live, Observed, World, slice_of
 from engine.operation import Create, Creation, Delete, Operation, Patch, Release, Replace, Scale, WriteStatus
 from engine.plan import Plan
 from engine.resource import Body, Drop, Hold, Scaled, Want
+from engine.scalers import scalers
 from engine.tick import Plans
 from engine.verb import Verb
 
@@ -56,7 +57,7 @@ def approval_of(world: World, planned: Plans, forecast: Forecast | None, intent:
         manifests=intent.manifests,
         removals=intent.removals,
         pods={each.id: subject for each in (*first, *following) if (subject := names.subject(each.id)).index},
-        replicas=intent.replicas,
+        scalers=tuple(scalers(rules.blueprints, world.roots, intent.replicas)),
     )
 
 

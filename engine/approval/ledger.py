@@ -10,9 +10,11 @@ from engine.approval.approval import Allowance, Approval, Deviation, ObjectKey, 
 from engine.approval.draft import content_of
 from engine.ids import ResourceId
 from engine.observed import Live, World
-from engine.operation import Creation, Delete, Operation, Outcome, Result
+from engine.operation import Creation, Delete, Operation, Outcome, Patch, Result
+from engine.paths import get
 from engine.plan import Plan, Wait
 from engine.resource import Body
+from engine.scalers import REPLICAS, replicas_of
 from engine.tick import Plans
 from engine.verb import Verb
 
@@ -43,6 +45,7 @@ class Ledger:
         self.approval = approval
         self._recognition = recognition
         self._allow: Mapping[tuple[Verb, ObjectKey], Allowance] = {(each.verb, each.subject): each for each in approval.allow}
+        self._scalers = {each.id: each for each in approval.scalers}
         self._used = Counter[tuple[Verb, ObjectKey]]()
         self._subjects: dict[ResourceId, ObjectKey] = {}
         """The subjects of the operations of the last pass that are counted."""
@@ -89,8 +92,8 @@ class Ledger:
         content = content_of(operation)
         if content is not None and (refusal := self._content_refusal(content, subject)):
             return refusal
-        if operation.verb not in REMOVING:
-            return ""
+        if (refusal := self._scaling_refusal(operation, live)) or operation.verb not in REMOVING:
+            return refusal
         if isinstance(operation, Delete) and live is not None and self._recognition.has_ended(live):
             return ""
         use = (operation.verb, subject)
@@ -104,6 +107,15 @@ class Ledger:
         left[use] -= 1
         self._subjects[operation.id] = subject
         return ""
+
+    def _scaling_refusal(self, operation: Operation, live: Live | None) -> str:
+        """The number of replicas that an object of which another is asked had; empty if it has that, or is not to be given another."""
+        known, now = self._scalers.get(operation.id), replicas_of(live)
+        if known is None or now in (known.live, known.asked):
+            return ""
+        if not isinstance(operation, Patch) or get(operation.patch, REPLICAS) is None:
+            return ""
+        return f"to be scaled from {'none' if known.live is None else known.live}"
 
     def _content_refusal(self, content: Body, subject: ObjectKey) -> str:
         approved = self.approval.desired.get(subject.text)

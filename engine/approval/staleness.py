@@ -13,6 +13,7 @@ from engine.paths import spell
 from engine.proposal import proposed_root
 from engine.report.fields import as_shown, sides
 from engine.resource import Body
+from engine.scalers import replicas_of
 from engine.verb import Verb
 
 ABSENT = "absent"
@@ -35,6 +36,21 @@ def changed_roots(approval: Approval, world: World) -> Iterator[tuple[ResourceId
             continue
         if deviation := _deviation(then, now, manifests.get(then.id)):
             yield then.id, deviation
+
+
+def changed_scalers(approval: Approval, world: World) -> Iterator[tuple[ResourceId, Deviation]]:
+    """The root of each scaler that has neither the number that it had when the plan was approved nor the one that the plan asks for, with
+    how it differs."""
+    roots = {observed.root.id: observed for observed in world.roots}
+    for then in approval.scalers:
+        observed = roots.get(then.root)
+        now = replicas_of(observed.find(then.id) or observed.foreign.get(then.id)) if observed is not None else None
+        if now not in (then.live, then.asked):
+            yield then.root, Deviation(str(then.id), _counted(then.live), _counted(now))
+
+
+def _counted(replicas: int | None) -> str:
+    return f"{replicas} replica{'' if replicas == 1 else 's'}" if replicas is not None else ABSENT
 
 
 def changed_removals(approval: Approval, removals: Mapping[ResourceId, Removal], world: World) -> Iterator[tuple[ResourceId, Deviation]]:

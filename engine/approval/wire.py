@@ -16,6 +16,7 @@ VERSION = 1
 KIND = "SavedPlan"
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+Replicas = Annotated[int, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -87,6 +88,16 @@ class WireReport(_Strict, frozen=True):
     others: Others
 
 
+class WireScaler(_Strict, frozen=True):
+    """`Scaler`."""
+
+    root: ResourceId
+    part: str
+    object: ResourceId
+    replicas: Replicas
+    live: Replicas | None
+
+
 class WirePass(_Strict, frozen=True):
     """`ForecastPass`: of each operation the root and the operation."""
 
@@ -132,5 +143,5 @@ class WirePlan(_Strict, frozen=True, omit_defaults=True):
     """Each pod among the operations, with the index of the PodClique that it is."""
     report: WireReport
     forecast: WireForecast | None
-    replicas: tuple[tuple[ResourceId, dict[str, Annotated[int, msgspec.Meta(ge=0)]]], ...] = ()
-    """Root of a manifest -> part of it -> how many replicas manifests beside its own ask for."""
+    scalers: tuple[WireScaler, ...] = ()
+    """What manifests beside those of roots ask for, where it is to be written."""

@@ -184,5 +184,5 @@ def _computed(memory: Memory, blueprint: Blueprint[C], observed: Observed, confi
 
 def _asked(memory: Memory, blueprint: Blueprint[C], observed: Observed, configuration: C) -> Asked:
     """What a root asks for; counted anew only when the root has changed."""
-    facts = (observed.root, observed.proposal, observed.unserved, configuration)
+    facts = (observed.root, observed.proposal, observed.unserved, observed.replicas, configuration)
     return memory.memo.scope(observed.root.id).recall("asked", facts, lambda: blueprint.asked(observed, configuration))

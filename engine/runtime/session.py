@@ -37,6 +37,7 @@ from engine.runtime.settling import is_removing, may_settle, with_observed
 from engine.runtime.shard_leases import ShardClaim, held_together
 from engine.runtime.sync_report import SyncReport
 from engine.runtime.verdicts import Verdicts
+from engine.scalers import scalers, unmet
 from engine.shards import shards_of
 from engine.tick import Plans
 from engine.world import empty
@@ -206,18 +207,10 @@ class _Session(Generic[C]):
             await self._pause(current, changed=True)
 
     def _leave_to_scalers(self, current: Pass[C], results: Iterable[Result]) -> None:
-        """Ask no longer for the replicas of a root that exists and whose plan is carried out: whoever scales it then decides."""
-        if not self.intent.replicas:
-            return
-        done = {result.operation.key for result in results if result.outcome is Outcome.DONE}
-        existing = {observed.root.id for observed in current.world.roots if observed.root.uid}
-        left = {
-            plan.root
-            for plan in current.planned.plans
-            if plan.deferred or any(each.key not in done for each in plan.operations if not isinstance(each, WriteStatus))
-        }
-        asked = {root: each for root, each in self.intent.replicas.items() if root not in existing or root in left}
-        self.intent = replace(self.intent, replicas=asked)
+        """Ask no longer for replicas that what scales them has, or has got: whoever scales it then decides, whatever else is left."""
+        if asked := self.intent.replicas:
+            known = scalers(self.engine.blueprints, current.world.roots, asked)
+            self.intent = replace(self.intent, replicas=unmet(asked, known, results))
 
     def _tell_results(self, current: Pass[C]) -> None:
         """Notify the observer of the results that it does not know yet."""

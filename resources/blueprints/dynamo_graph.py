@@ -56,6 +56,10 @@ class DynamoGraphBlueprint(Blueprint[Configuration]):
         """The key of the only part."""
         return ONLY
 
+    def scaler_of(self, root: ResourceId, part: str) -> ResourceId | None:
+        """The scaling adapter of a service."""
+        return kinds.SCALING_ADAPTER.id(root.namespace, f"{root.name}-{part}".lower())
+
     def lookups(self, id: ResourceId, body: Body, configuration: Configuration, memo: Memo) -> tuple[ResourceId, ...]:
         """The Secrets, claims and the queue that the graph names; none if it is not valid."""
         from resources.blueprints.graph_meaning import lookups_of

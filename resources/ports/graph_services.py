@@ -71,13 +71,14 @@ def with_replicas(graph: Body, numbers: Mapping[str, int]) -> Body:
     return {**graph, "spec": spec}
 
 
-def kept_replicas(stored: Body, numbers: Mapping[str, int]) -> Mapping[str, int]:
+def kept_replicas(graph: Body, stored: Body, numbers: Mapping[str, int]) -> Mapping[str, int]:
     """The replicas that a graph is written with whose scaling adapters ask for these numbers: they own them, so that those of the stored
-    graph stay. Where that has none, because the service is new or runs nowhere, it is the number of the adapter; 0 is never written.
+    graph stay. A new service has the number of its adapter, but 0; one that is stored with 0 has what the graph says, or stays so.
     """
-    known = {name: fields for name, fields in _entries(mapping(stored.get("spec"))) if count(unquoted(fields.get("replicas", 1))) > 0}
-    kept = {name: known[name].get("replicas") if name in known else number for name, number in numbers.items()}
-    return {name: number for name, number in kept.items() if number}
+    known = {service.name: service.replicas for service in services(stored)}
+    written = {name for name, fields in _entries(mapping(graph.get("spec"))) if fields.get("replicas") is not None}
+    kept = {name: known.get(name, number) for name, number in numbers.items()}
+    return {name: number for name, number in kept.items() if number or (name in known and name not in written)}
 
 
 def judged_replicas(graph: Body, numbers: Mapping[str, int]) -> Mapping[str, int]:

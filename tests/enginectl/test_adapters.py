@@ -73,6 +73,12 @@ def replicas(box: Box, kind: Kind, name: str) -> int:
     return next(int(body["spec"]["replicas"]) for body in box.all(kind) if body["metadata"]["name"] == name)
 
 
+def scale(box: Box, number: int) -> None:
+    """`kubectl scale` of the adapter."""
+    client, body = box.cluster.client("user"), {"spec": {"replicas": number}}
+    box.portal.call(partial(client.patch, ADAPTER, "default", "chat-decode", body, subresource="scale"))
+
+
 @pytest.mark.parametrize(("version", "of_adapter"), [("v1alpha1", "v1beta1"), ("v1beta1", "v1alpha1")])
 def test_the_number_of_an_adapter_in_the_files_wins_on_a_new_and_on_a_live_graph(
     version: str, of_adapter: str, box: Box, engine: Engine, tmp_path: Path
@@ -123,6 +129,26 @@ def test_the_number_is_previewed_compared_with_a_base_and_saved_in_a_plan(box: B
     assert replicas(box, ADAPTER, "chat-decode") == 4
 
 
+def test_an_approved_plan_writes_the_number_only_over_that_which_it_was_made_against(box: Box, engine: Engine, tmp_path: Path) -> None:
+    plans = {number: tmp_path / f"{number}.json" for number in (4, 5)}
+    engine("sync", "-f", write(tmp_path, ALPHA, adapter(4)))
+    for number, plan in plans.items():
+        engine("diff", "-f", write(tmp_path, ALPHA, adapter(number)), "--out", plan)
+    scale(box, 8)
+    engine("sync")
+
+    assert "scalers" not in json.loads(plans[4].read_text())
+    assert engine("sync", "--plan", plans[4]).code == Exit.DONE
+    answer = engine("sync", "--plan", plans[5])
+    assert answer.code == Exit.STALE
+    assert f"not as approved: {ADAPTER.name}/default/chat-decode: then 4 replicas, now 8 replicas" in answer.out
+    assert replicas(box, ADAPTER, "chat-decode") == 8
+    scale(box, 4)
+    engine("sync")
+    assert engine("sync", "--plan", plans[5]).code == Exit.DONE
+    assert replicas(box, ADAPTER, "chat-decode") == 5
+
+
 @pytest.mark.parametrize("path", ["", ', annotations: {nvidia.com/enable-grove: "false"}'])
 def test_limits_count_the_number(path: str, box: Box, engine: Engine, tmp_path: Path) -> None:
     file = write(tmp_path, ALPHA.replace("{name: chat}", f"{{name: chat{path}}}"), adapter(100_000))
@@ -151,17 +177,19 @@ def test_an_adapter_alone_changes_nothing_and_says_what_to_do(box: Box, engine: 
 def test_a_live_graph_keeps_its_own_number_and_only_growth_is_judged(version: str) -> None:
     graph, idle = (yaml.safe_load(GRAPHS[version].replace("replicas: 2", f"replicas: {number}")) for number in (2, 0))
 
-    assert [kept_replicas(graph, {"Decode": number}) for number in (4, 0)] == [{"Decode": 2}, {"Decode": 2}]
-    assert [kept_replicas(idle, {"Decode": number}) for number in (4, 0)] == [{"Decode": 4}, {}]
-    assert [kept_replicas({}, {"Decode": number}) for number in (4, 0)] == [{"Decode": 4}, {}]
+    silent, null, text = (yaml.safe_load(GRAPHS[version].replace("replicas: 2", line)) for line in ("", "replicas: null", 'replicas: "2"'))
+    for file in (graph, idle, silent):
+        for stored, own in ((graph, 2), (silent, 1), (null, 1), (text, 2)):
+            assert [kept_replicas(file, stored, {"Decode": number}) for number in (4, 0)] == [{"Decode": own}] * 2
+        assert [kept_replicas(file, {}, {"Decode": number}) for number in (4, 0)] == [{"Decode": 4}, {}]
+    assert [kept_replicas(file, idle, {"Decode": 4}) for file in (graph, idle, silent)] == [{}, {}, {"Decode": 0}]
     assert [judged_replicas(graph, {"Decode": number}) for number in (4, 2, 1)] == [{"Decode": 4}, {}, {}]
 
 
 def test_a_file_that_undoes_an_autoscaler_says_so(box: Box, engine: Engine, tmp_path: Path) -> None:
     file = write(tmp_path, ALPHA, adapter(2))
     engine("sync", "-f", file)
-    client = box.cluster.client("user")
-    box.portal.call(partial(client.patch, ADAPTER, "default", "chat-decode", {"spec": {"replicas": 3}}, subresource="scale"))
+    scale(box, 3)
 
     shown = engine("diff", "-f", file).out
 

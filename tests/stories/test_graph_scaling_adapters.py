@@ -19,6 +19,7 @@ from resources.model.growth_limit import LIMITED
 from resources.ports.configuration import SET_LIMITS, WorkloadLimits
 from tests.resources.dynamo.versions.beta_graphs import beta, component
 from tests.stories.graphs import graph, service
+from tests.stories.refusing import refuse
 from tests.stories.stage import Stage, stage
 from tests.stories.test_cluster_constraints import preview_with
 from tests.stories.test_graph_form import ADDONS, PATHS
@@ -224,6 +225,20 @@ async def test_the_number_of_an_adapter_in_files_is_written_once_and_an_autoscal
             assert pods(cluster)["decode"] == 10
 
 
+async def test_an_autoscaler_goes_on_also_while_another_write_of_the_plan_fails() -> None:
+    async with stage(addons=ADDONS["components"]) as cluster:
+        await cluster.sync(manifests=[made("components")])
+        await put(cluster, kinds.AUTOSCALER, autoscaler("chat-decode", 5))
+        await cluster.kubectl.delete(kinds.SERVICE, "default", "chat-prefill")
+        refuse(cluster.api, lambda new: new["kind"] == "Service")
+        async with cluster.playing("autoscaler"):
+            report = await cluster.sync(manifests=[made("components")], replicas={GRAPH: {"decode": 3}})
+
+        written = [each.operation for each in report.results if each.operation.id.kind == ADAPTER.name]
+        assert [(each.target or {})["spec"]["replicas"] for each in written if isinstance(each, Patch)] == [3]
+        assert cluster.there(ADAPTER)["chat-decode"]["spec"]["replicas"] == 5
+
+
 async def test_an_adapter_in_files_brings_no_graph_back_that_has_no_manifest() -> None:
     async with stage() as cluster:
         assert (await cluster.sync(replicas={GRAPH: {"decode": 3}})).results == ()
@@ -244,6 +259,8 @@ async def test_where_the_number_of_a_file_cannot_be_written_it_is_blocked_with_w
             "decode has no adapter: its graph is older than these: "
             f'Ask for it by the annotation {POD_FORM}: "{PodForm.CURRENT}" on the graph.',
         )
+        report = await cluster.sync(manifests=[made("grove", annotations=OLDER)], replicas={GRAPH: {"decode": 2}})
+        assert report.ending is Ending.DONE
     async with stage() as cluster:
         await put(cluster, ADAPTER, own_adapter(2))
         ending, text = await blocked(cluster)
@@ -255,6 +272,7 @@ async def test_where_the_number_of_a_file_cannot_be_written_it_is_blocked_with_w
         await cluster.clock.advance(5)
         ending, text = await blocked(cluster)
         assert ending is Ending.STUCK and text == f"the cluster does not serve {ADAPTER.name}: Apply `engine manifests crds`."
+        assert (await cluster.sync(manifests=[made("grove")], replicas={GRAPH: {"decode": 2}})).ending is Ending.DONE
 
 
 async def test_a_second_adapter_of_a_service_is_said_to_have_no_effect() -> None:

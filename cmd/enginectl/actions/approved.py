@@ -6,7 +6,7 @@ from datetime import datetime
 from engine.approval.approval import Approval, Deviation
 from engine.approval.ledger import Ledger
 from engine.approval.saved_plan import SavedPlan, changed_circumstances
-from engine.approval.staleness import changed_removals, changed_roots
+from engine.approval.staleness import changed_removals, changed_roots, changed_scalers
 from engine.errors import Forbidden, InputError
 from engine.report.model import Report
 from engine.runtime.passes import Pass
@@ -60,9 +60,11 @@ def stale(approval: Approval, seen: Preview) -> Iterator[Deviation]:
     world = seen.result.world
     changed = dict(changed_removals(approval, seen.intent.removals, world)) | dict(changed_roots(approval, world))
     yield from changed.values()
+    scaled = [each for each in changed_scalers(approval, world) if each[0] not in changed]
+    yield from (deviation for _, deviation in scaled)
     ledger = ledger_of(approval)
     ledger.limited(world, seen.result.planned)
-    yield from (each.deviation for each in ledger.excess if each.root not in changed)
+    yield from (each.deviation for each in ledger.excess if each.root not in changed and each.root not in dict(scaled))
 
 
 def refuse(deviations: Sequence[Deviation], at: datetime, format: OutputFormat, *, quiet: bool = False) -> Exit:

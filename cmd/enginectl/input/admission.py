@@ -204,7 +204,7 @@ def _with_replicas(body: Body, roots: Roots, references: KnownReferences, *, is_
     live, numbers = references.find(id), roots.replicas[id]
     if live is not None and is_judged:
         return with_replicas(body, judged_replicas(body, numbers))
-    return with_replicas(body, kept_replicas(live.body if live is not None else {}, numbers))
+    return with_replicas(body, kept_replicas(body, live.body if live is not None else {}, numbers))
 
 
 async def fields_served(provider: Provider, judged: Sequence[_Judged]) -> ServedFields | None:

@@ -61,7 +61,10 @@ def approved_roots(plan: SavedPlan, file: Path) -> tuple[Roots, Focus, Removing 
     """
     manifests = [manifest for body in plan.approval.manifests for manifest in flatten(Document(body, f"{file} (saved plan)", {}), body, ())]
     roots = select_roots(manifests, ROOTS, malformed, namespace=DEFAULT_NAMESPACE)
-    roots = replace(roots, replicas=plan.approval.replicas)
+    replicas: dict[ResourceId, dict[str, int]] = {}
+    for scaler in plan.approval.scalers:
+        replicas.setdefault(scaler.root, {})[scaler.part] = scaler.asked
+    roots = replace(roots, replicas=replicas)
     return roots, plan.scope.focus, removing_of(plan, roots)
 
 

@@ -110,6 +110,9 @@ def unwritten(observed: Observed, graph: InferenceGraph) -> Iterator[Wait]:
     """The adapters in the files of a command whose number cannot be written, each with why and what to do."""
     for service in (service for service in graph.services if service.name in observed.replicas):
         id, number = adapter_id(graph, service), observed.replicas[service.name]
+        is_made = is_adapted(graph, service) and kinds.SCALING_ADAPTER.key not in observed.unserved
+        if not is_made and service.replicas == number:
+            continue  # It is that of the graph, which counts then.
         if kinds.SCALING_ADAPTER.key in observed.unserved:
             yield Wait(id, f"the cluster does not serve {id.kind}", blocked=True, to_do="Apply `engine manifests crds`.")
         elif not is_adapted(graph, service):
