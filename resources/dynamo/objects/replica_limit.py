@@ -71,6 +71,9 @@ def allowed_replicas(graph: InferenceGraph, observed: Observed, most_pods: int) 
         room, room_instances = own + max(left, 0), own_instances + max(instances, 0)
         kept = min(asked, now.replicas)
         is_widened = kept * service.nodes <= room and (now.nodes > 1 or not service.is_multinode or kept <= room_instances)
+        fitting = min(asked, room // service.nodes, room_instances)
+        if not is_widened and now.nodes == 1 and fitting * service.nodes > kept:
+            is_widened, kept = True, fitting  # In place of a Deployment, fewer replicas with as many pods.
         nodes = service.nodes if is_widened else min(service.nodes, now.nodes)
         replicas = min(asked, max(kept, room // nodes))
         if nodes > 1:

@@ -175,6 +175,8 @@ def test_while_a_service_may_not_get_more_nodes_all_else_of_its_graph_is_carried
         (COMPONENTS, (8, 1), (8, 2), 8),
         (COMPONENTS, (8, 1), (4, 2), 8),
         (COMPONENTS, (8, 1), (1, 10), 1),
+        (COMPONENTS, (8, 1), (6, 2), 8),
+        (COMPONENTS, (8, 1), (3, 4), 8),
         (COMPONENTS, (4, 2), (8, 1), 8),
         (COMPONENTS, (4, 2), (9, 1), 8),
         (GROVE, (8, 1), (8, 1), 8),
