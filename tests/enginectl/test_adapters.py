@@ -159,6 +159,20 @@ def test_limits_count_the_number(path: str, box: Box, engine: Engine, tmp_path: 
         assert "100001: must not have more than 100000 pods" in answer.out + answer.err
 
 
+@pytest.mark.parametrize("path", ["", ', annotations: {nvidia.com/enable-grove: "false"}'])
+def test_limits_refuse_growth_only_of_what_is_written(path: str, box: Box, engine: Engine, tmp_path: Path) -> None:
+    graph = ALPHA.replace("{name: chat}", f"{{name: chat{path}}}")
+    limits = tmp_path / "limits.yaml"
+    limits.write_text("apiVersion: operator.config.grove.io/v1alpha1\nkind: OperatorConfiguration\nlimits: {set: {pods: 5}}\n")
+
+    def code(number: int, graph: str = graph) -> int:
+        return engine("diff", "-f", write(tmp_path, graph, adapter(number)), "--config", limits).code
+
+    engine("sync", "-f", write(tmp_path, graph, adapter(9)))
+    assert [code(number) for number in (9, 7, 10)] == [Exit.DONE, Exit.DONE, Exit.FAILED]
+    assert code(3, graph.replace("replicas: 2", "replicas: 100000")) == Exit.DONE
+
+
 def test_an_adapter_alone_changes_nothing_and_says_what_to_do(box: Box, engine: Engine, tmp_path: Path) -> None:
     engine("sync", "-f", write(tmp_path, ALPHA))
     file = write(tmp_path, adapter(4))
@@ -197,11 +211,12 @@ def test_a_file_that_undoes_an_autoscaler_says_so(box: Box, engine: Engine, tmp_
 
 
 def test_an_adapter_of_another_name_counts_as_the_one_of_its_service(box: Box, engine: Engine, tmp_path: Path) -> None:
-    file = write(tmp_path, ALPHA, adapter(4, name="mine"))
+    file = write(tmp_path, ALPHA, adapter(4, name="mine, labels: {a: b}, finalizers: [a/b]"))
 
     answer = engine("sync", "-f", file)
 
     assert f"note: {file}:17: {ADAPTER.name} mine counts as {ADAPTER.name} chat-decode" in answer.err
+    assert f"note: {file}:17: {ADAPTER.name} mine: labels, finalizers are not written" in answer.err
     assert box.names(ADAPTER) == ["chat-decode"]
     assert replicas(box, ADAPTER, "chat-decode") == 4
 

@@ -25,6 +25,7 @@ ENABLE: Mapping[bool, str] = {False: "scalingAdapter: {enabled: true}", True: "s
 """Whether a graph is written as v1beta1 -> what asks for an adapter of a service."""
 SWAPPED: Final = {"componentName": "serviceName", "serviceName": "componentName"}
 READ: Final = "it was read from a cluster and is ignored"
+NOT_WRITTEN: Final = ("labels", "annotations", "finalizers")
 MAX_COMMAND: Final = 400
 """The longest command that a fault shows."""
 
@@ -118,6 +119,9 @@ def asked_replicas(adapters: Sequence[Adapter], graphs: Iterable[Body]) -> Mappi
                 f"{adapter.manifest.place('metadata', 'name')}: {kind} {adapter.name} counts as {kind} {counts}, "
                 "which the graph has for that service; aim autoscalers at that one"
             )
+        if not adapter.was_read and (dropped := [key for key in NOT_WRITTEN if adapter.body["metadata"].get(key)]):
+            what = f"{SCALING_ADAPTER.name} {adapter.name}: {', '.join(dropped)} are not written"
+            terminal.note(f"{adapter.manifest.place('metadata', dropped[0])}: {what}: of an adapter in a file only its replicas count")
         numbers.setdefault(adapter.graph, {})[adapter.service] = adapter.replicas
     return numbers
 

@@ -14,6 +14,7 @@ from engine.proposal import proposed_root
 from engine.report.printable import printable
 from engine.resource import Body
 from engine.runtime.provider import DescribingProvider, Provider
+from engine.scalers import replicas_of
 from engine.world import assemble
 from enginectl.base import terminal
 from enginectl.base.options import FieldValidation
@@ -145,11 +146,33 @@ async def admit_against(
     if not roots.bodies:
         return AdmittedRoots(roots)
     references = await (_roots_of_base(wiring, provider, selection) if is_base else list_references(wiring, provider, against, selection))
-    recorded = await recorded_sets(wiring, roots, references, provider, selection)
+    recorded = {
+        **await recorded_sets(wiring, roots, references, provider, selection),
+        **await _scaled_graphs(wiring, roots, references, provider, selection),
+    }
     judged = _judged(wiring, roots, references, recorded)
     asks = against == LIVE and wiring.validation is not FieldValidation.IGNORE
     served = await fields_served(provider, judged) if asks else None
     return _concluded(wiring, roots, judged, served, references)
+
+
+async def _scaled_graphs(
+    wiring: Wiring, roots: Roots, references: KnownReferences, provider: Provider, selection: Selection
+) -> Mapping[ResourceId, Body]:
+    """The stored graphs with the replicas that their live scaling adapters ask for, where files ask for others: only growth is judged."""
+    graphs = [live for id in roots.replicas if (live := references.find(id)) is not None]
+    if not graphs:
+        return NOTHING_RECORDED
+    from resources.ports.graph_services import judged_replicas, with_replicas
+
+    scope = replace(scope_of(wiring.configuration, selection), children=(kinds.SCALING_ADAPTER,), references=())
+    numbers = {live.id: replicas_of(live) or 0 for live in (await provider.observe(scope)).children}
+    scaled = {
+        graph.id: {part: numbers.get(kinds.SCALING_ADAPTER.id(graph.id.namespace, f"{graph.id.name}-{part}".lower()), 0) for part in asked}
+        for graph in graphs
+        for asked in (roots.replicas[graph.id],)
+    }
+    return {graph.id: with_replicas(graph.body, judged_replicas(graph.body, scaled[graph.id])) for graph in graphs}
 
 
 async def _roots_of_base(wiring: Wiring, provider: Provider, selection: Selection) -> KnownReferences:
@@ -202,9 +225,8 @@ def _with_replicas(body: Body, roots: Roots, references: KnownReferences, *, is_
     from resources.ports.graph_services import judged_replicas, kept_replicas, with_replicas  # Few files have adapters.
 
     live, numbers = references.find(id), roots.replicas[id]
-    if live is not None and is_judged:
-        return with_replicas(body, judged_replicas(body, numbers))
-    return with_replicas(body, kept_replicas(body, live.body if live is not None else {}, numbers))
+    written = with_replicas(body, kept_replicas(body, live.body if live is not None else {}, numbers))
+    return with_replicas(written, judged_replicas(written, numbers)) if live is not None and is_judged else written
 
 
 async def fields_served(provider: Provider, judged: Sequence[_Judged]) -> ServedFields | None:
