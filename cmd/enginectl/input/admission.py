@@ -14,7 +14,6 @@ from engine.proposal import proposed_root
 from engine.report.printable import printable
 from engine.resource import Body
 from engine.runtime.provider import DescribingProvider, Provider
-from engine.scalers import replicas_of
 from engine.world import assemble
 from enginectl.base import terminal
 from enginectl.base.options import FieldValidation
@@ -163,6 +162,7 @@ async def _scaled_graphs(
     graphs = [live for id in roots.replicas if (live := references.find(id)) is not None]
     if not graphs:
         return NOTHING_RECORDED
+    from engine.scalers import replicas_of  # Few files have adapters.
     from resources.ports.graph_services import judged_replicas, with_replicas
 
     scope = replace(scope_of(wiring.configuration, selection), children=(kinds.SCALING_ADAPTER,), references=())
