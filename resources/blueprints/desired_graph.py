@@ -46,7 +46,7 @@ from resources.ports.configuration import ONLY, UNLIMITED, Configuration
 
 FIT = "Scale it in, or raise the limits of the operator configuration."
 """What to do if the set of a graph must be replaced, or come in place of components, and is too large to be created."""
-TOO_LARGE = "a PodCliqueSet may have {} pods (limits.set.pods)"
+TOO_LARGE = "the PodCliqueSet could not be created"
 
 
 class GraphPlan(Struct, frozen=True, eq=False):
@@ -95,9 +95,9 @@ def graph_plan(
     choice = orchestrator.choose(graph, observed.unserved, recorded, runs=runs, may_replace=may_be_replaced, groups=groups)
     most = configuration.limits.of_set.pods
     if runs and (recorded, choice.orchestrator) == (Orchestrator.COMPONENTS, Orchestrator.GROVE):
-        if replica_limit.pod_count(scaled(observed, graph, choice.orchestrator)) > most:
+        if too_large := _too_large(scaled(observed, graph, choice.orchestrator), configuration):
             kept = orchestrator.choose(graph, observed.unserved, recorded, runs=runs, groups=groups)
-            choice = replace(kept, note=f"{kept.note}, and {TOO_LARGE.format(most)}", asked=choice.orchestrator, to_do=FIT)
+            choice = replace(kept, note=f"{kept.note}, and {TOO_LARGE}: {too_large}", asked=choice.orchestrator, to_do=FIT)
     if choice.orchestrator is None:
         return GraphPlan(_kept(observed), failure=choice.error, scheduler=scheduler)  # What exists stays: it may still serve.
     configuration = with_existing_secrets(observed, graph, configuration)
@@ -223,6 +223,13 @@ def _on_components(observed: Observed, graph: InferenceGraph, configuration: Con
             *component_warnings(graph, configuration.dynamo),
         ),
     )
+
+
+def _too_large(graph: InferenceGraph, configuration: Configuration) -> str:
+    """Which limits the PodCliqueSet of a graph exceeds; empty if it exceeds none."""
+    planned = podcliqueset(graph, configuration.dynamo, None)
+    issues = size_rules.set_issues(planned.body, None, graph.namespace, configuration.limits, None) if planned is not None else ()
+    return "; ".join(map(str, issues))
 
 
 def _on_grove(

@@ -66,7 +66,7 @@ def with_replicas(graph: Body, numbers: Mapping[str, int]) -> Body:
     spec = dict(mapping(graph.get("spec")))
     if isinstance(spec.get("services"), Mapping):
         spec["services"] = {name: numbered(name, fields) for name, fields in spec["services"].items()}
-    if "components" in spec:
+    if isinstance(spec.get("components"), list):
         spec["components"] = [numbered(str(mapping(fields).get("name")), fields) for fields in spec["components"]]
     return {**graph, "spec": spec}
 

@@ -10,7 +10,7 @@ import yaml
 from engine.ids import Kind
 from enginectl.base.exit_codes import Exit
 from resources.base import kinds
-from resources.ports.graph_services import judged_replicas, kept_replicas
+from resources.ports.graph_services import judged_replicas, kept_replicas, with_replicas
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 
@@ -198,6 +198,13 @@ def test_a_live_graph_keeps_its_own_number_and_only_growth_is_judged(version: st
         assert [kept_replicas(file, {}, {"Decode": number}) for number in (4, 0)] == [{"Decode": 4}, {}]
     assert [kept_replicas(file, idle, {"Decode": 4}) for file in (graph, idle, silent)] == [{}, {}, {"Decode": 0}]
     assert [judged_replicas(graph, {"Decode": number}) for number in (4, 2, 1)] == [{"Decode": 4}, {}, {}]
+
+
+def test_numbers_are_set_in_a_graph_of_any_shape() -> None:
+    shapes: tuple[object, ...] = (None, {}, "x")
+    for components in shapes:
+        odd = {"spec": {"services": {"Decode": {"replicas": 2}}, "components": components}}
+        assert with_replicas(odd, {"Decode": 4})["spec"] == {"services": {"Decode": {"replicas": 4}}, "components": components}
 
 
 def test_a_file_that_undoes_an_autoscaler_says_so(box: Box, engine: Engine, tmp_path: Path) -> None:

@@ -51,11 +51,17 @@ class Quota:
         return Request(served, "default", name, subresource, manager="quota")
 
 
-def refuse(api: Api, refuses: Callable[[Mapping[str, Any]], bool], *, words: str = 'violates PodSecurity "restricted:latest"') -> None:
-    """From now on the API server refuses the creation of these objects, as an admission plug-in does."""
+def refuse(
+    api: Api,
+    refuses: Callable[[Mapping[str, Any]], bool],
+    *,
+    words: str = 'violates PodSecurity "restricted:latest"',
+    refused: str = "CREATE",
+) -> None:
+    """From now on the API server refuses the creation of these objects, or another operation (`refused`), as an admission plug-in does."""
 
     def check(operation: str, request: Request, new: Any, old: Any) -> tuple[str, ...]:
-        if operation == "CREATE" and refuses(new):
+        if operation == refused and refuses(new):
             raise status.forbidden(request.served.kind, new["metadata"]["name"], words)
         return ()
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.ids import Kind
-from engine.operation import Patch, Scale
+from engine.operation import Delete, Patch, Scale
 from engine.reason import Reason
 from engine.report.text import text
 from engine.runtime.sync_report import Ending
@@ -237,6 +237,18 @@ async def test_an_autoscaler_goes_on_also_while_another_write_of_the_plan_fails(
         written = [each.operation for each in report.results if each.operation.id.kind == ADAPTER.name]
         assert [(each.target or {})["spec"]["replicas"] for each in written if isinstance(each, Patch)] == [3]
         assert cluster.there(ADAPTER)["chat-decode"]["spec"]["replicas"] == 5
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_number_that_is_not_written_to_the_adapter_scales_nothing(path: str) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        await cluster.sync(manifests=[made(path, 4)])
+        refuse(cluster.api, lambda new: new["kind"] == ADAPTER.name and new["spec"]["replicas"] == 2, refused="UPDATE")
+        report = await cluster.sync(manifests=[made(path, 4)], replicas={GRAPH: {"decode": 2}})
+
+        assert report.ending is not Ending.DONE
+        assert [each.operation.id.name for each in report.results if isinstance(each.operation, Scale | Delete)] == []
+        assert pods(cluster) == {"decode": 8, "prefill": 4}
 
 
 async def test_an_adapter_in_files_brings_no_graph_back_that_has_no_manifest() -> None:

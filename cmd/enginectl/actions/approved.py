@@ -62,9 +62,10 @@ def stale(approval: Approval, seen: Preview) -> Iterator[Deviation]:
     yield from changed.values()
     scaled = [each for each in changed_scalers(approval, world) if each[0] not in changed]
     yield from (deviation for _, deviation in scaled)
+    reported = {*changed, *(root for root, _ in scaled)}
     ledger = ledger_of(approval)
     ledger.limited(world, seen.result.planned)
-    yield from (each.deviation for each in ledger.excess if each.root not in changed and each.root not in dict(scaled))
+    yield from (each.deviation for each in ledger.excess if each.root not in reported)
 
 
 def refuse(deviations: Sequence[Deviation], at: datetime, format: OutputFormat, *, quiet: bool = False) -> Exit:

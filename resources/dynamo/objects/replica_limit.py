@@ -162,11 +162,11 @@ def _pods_in_sets(observed: Observed) -> Mapping[str, int]:
 
 
 def _sizes(lives: Slice) -> Mapping[str, int]:
-    """Service -> the nodes of the widest one of its LeaderWorkerSets."""
+    """Service -> the nodes of the widest one of its LeaderWorkerSets, two at least: what another writer made of one is repaired."""
     sizes: dict[str, int] = {}
     for live in lives.of(kinds.LEADER_WORKER_SET.name):
         service = live.labels.get(COMPONENT, "")
-        sizes[service] = max(sizes.get(service, 0), count(get(live.body, ("spec", "leaderWorkerTemplate", "size"), 1)))
+        sizes[service] = max(sizes.get(service, 2), count(get(live.body, ("spec", "leaderWorkerTemplate", "size"), 1)))
     return sizes
 
 

@@ -136,8 +136,10 @@ def _restored(observed: Observed, graph: InferenceGraph, service: GraphService) 
 
 def _asked(observed: Observed, graph: InferenceGraph, service: GraphService) -> int | None:
     """The number that the files of a command ask for, if it can be written to the adapter of the service."""
-    can_be = is_adapted(graph, service) and kinds.SCALING_ADAPTER.key not in observed.unserved and not _is_foreign(observed, graph, service)
-    return observed.replicas.get(service.name) if can_be else None
+    if service.name not in observed.replicas or not is_adapted(graph, service) or _is_foreign(observed, graph, service):
+        return None
+    is_known = kinds.SCALING_ADAPTER.key not in observed.unserved and kinds.SCALING_ADAPTER.key not in observed.incomplete
+    return observed.replicas[service.name] if is_known else None
 
 
 def unused_adapters(graph: ResourceId, lives: Iterable[Live]) -> Iterator[str]:
@@ -212,13 +214,15 @@ def _first_number(observed: Observed, graph: InferenceGraph, service: GraphServi
 
 
 def _number(observed: Observed, graph: InferenceGraph, service: GraphService) -> int | None:
-    """The replicas that the adapter of a service asks for; None if it does not exist, or says nothing."""
+    """The replicas that the adapter of a service asks for, or those that it is created with; None if it has none.
+
+    What a file asks of a live adapter counts once it is written: a refused write scales nothing.
+    """
     id = adapter_id(graph, service)
-    if (asked := _asked(observed, graph, service)) is not None:
-        return asked
     if _is_foreign(observed, graph, service):
         return _whole(observed.foreign[id])
-    return _whole(observed.slice(ONLY).objects.get(id))
+    live = observed.slice(ONLY).objects.get(id)
+    return _asked(observed, graph, service) if live is None else _whole(live)
 
 
 def _whole(live: Live | None) -> int | None:

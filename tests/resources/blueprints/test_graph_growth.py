@@ -203,17 +203,31 @@ def test_what_runs_above_a_lower_limit_is_not_scaled_in_where_other_objects_run_
     assert (cluster.asked(), cluster.count("PodCliqueSet")) == (pods, 0)
 
 
-def test_components_are_not_replaced_by_a_set_that_is_too_large_to_be_created() -> None:
-    cluster = Cluster(COMPONENTS)
+@pytest.mark.parametrize(("measure", "nodes"), [("pods", 1), ("PodCliques", 2)])
+def test_components_are_not_replaced_by_a_set_that_is_too_large_to_be_created(measure: str, nodes: int) -> None:
+    cluster = Cluster(COMPONENTS, nodes)
+    cluster.configuration = replace(LIMITED, limits=WorkloadLimits(replace(SET_LIMITS, **{"pods" if nodes == 1 else "cliques": 5})))
 
     cluster.unserved = frozenset()
     cluster.pods_of_graph(8)
     (wait,) = (wait for plan in cluster.plans() for wait in plan.deferred)
-    assert "Deployments run the graph and stay" in wait.why and "a PodCliqueSet may have 5 pods (limits.set.pods)" in wait.why
+    assert "Deployments run the graph and stay" in wait.why
+    assert f"the PodCliqueSet could not be created: spec: Invalid value: 8: must not have more than 5 {measure}" in wait.why
     assert wait.blocked and wait.to_do.startswith("Scale it in") and (cluster.asked(), cluster.count("PodCliqueSet")) == (8, 0)
 
     cluster.pods_of_graph(4)
     assert (cluster.asked(), cluster.count("Pod"), cluster.state()) == (0, 4, "successful")
+
+
+@pytest.mark.parametrize("size", [0, 1, None])
+def test_a_leaderworkerset_whose_size_another_writer_has_changed_is_repaired_and_stays(size: int | None) -> None:
+    cluster = Cluster(COMPONENTS, nodes=2)
+    for id in [id for id in cluster.objects if id.kind == "LeaderWorkerSet"]:
+        cluster.write(id, {"spec": {"leaderWorkerTemplate": {"size": size}}})
+
+    cluster.pods_of_graph(12)
+
+    assert (cluster.count("LeaderWorkerSet"), cluster.asked(), cluster.count("Deployment")) == (4, 8, 0)
 
 
 def test_replicas_that_are_lost_do_not_take_running_ones_with_them() -> None:
