@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct, field
 
@@ -15,6 +15,9 @@ Body = Mapping[str, Any]
 
 Path = tuple[str, ...]
 """The keys from the top of a body to one of its fields."""
+
+REPLICAS: Final[Path] = ("spec", "replicas")
+"""The number of replicas of what can be scaled."""
 
 
 class Stance(StrEnum):

@@ -25,12 +25,10 @@ from engine.ownership import scaled_by_us
 from engine.part_context import PartContext
 from engine.plan import Wait
 from engine.reason import BLOCKERS, Reason
-from engine.resource import PLAIN, Body, Drop, Hold, Policy, Resource, Scaled, Want
+from engine.resource import PLAIN, REPLICAS, Body, Drop, Hold, Policy, Resource, Scaled, Want
 
 Action = Operation | Wait
 """What to do about one object: a call, or a reason not to make it now."""
-
-REPLICAS = ("spec", "replicas")
 
 LABELS_RESTORED = "its labels were removed or changed: they are restored"
 

@@ -1,7 +1,7 @@
 """Scalers: the objects that own the number of replicas of a part of a root, and what manifests beside that of the root ask of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -10,8 +10,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.operation import Create, Outcome, Patch, Replace, Result
 from engine.paths import get
-
-REPLICAS: Final = ("spec", "replicas")
+from engine.resource import REPLICAS
 
 Asked = Mapping[ResourceId, Mapping[str, int]]
 """Root -> part of it -> how many replicas are asked for."""

@@ -13,8 +13,8 @@ from engine.observed import Live, World
 from engine.operation import Creation, Delete, Operation, Outcome, Patch, Result
 from engine.paths import get
 from engine.plan import Plan, Wait
-from engine.resource import Body
-from engine.scalers import REPLICAS, replicas_of
+from engine.resource import REPLICAS, Body
+from engine.scalers import replicas_of
 from engine.tick import Plans
 from engine.verb import Verb
 

@@ -17,6 +17,7 @@ from engine.report.alike import blurred, grouped, spread
 from engine.report.fields import field_text, is_hash, json_text, rank, shown_fields
 from engine.report.model import RootReport, Step
 from engine.report.printable import clipped, counted
+from engine.resource import REPLICAS
 from engine.verb import Verb
 
 CREATE, DELETE = "create", "delete"
@@ -41,7 +42,6 @@ WORDS: Final[Mapping[Reason, str]] = {
 ORDER: Final = ("prune", DELETE, CREATE, *SCALES, "update", "repair", "take over")
 EMPHASIS: Final[Mapping[End, str]] = {End.STUCK: "STUCK", End.REPEATS: "REPEATS"}
 """Ends that the headline names."""
-REPLICAS: Final = ("spec", "replicas")
 CHANGING: Final = frozenset({Verb.PATCH, Verb.SCALE, Verb.REPLACE})
 """The verbs of operations that are described by the fields that they change."""
 NAMES: Final = 3

@@ -9,6 +9,7 @@ from engine.paths import get
 from engine.resource import Body
 from resources.admission import size_rules
 from resources.admission.cel import rule
+from resources.base import names
 from resources.base.set_size import GraphSize, ScaledPart, SetSizes, Totals, json_bytes
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.model.names import base_name
@@ -49,7 +50,7 @@ def scale_issues(adapter: str, new: Body, old: Body, limits: WorkloadLimits, siz
         if (graph := sizes.graphs.get(name)) is None:
             continue
         for service in graph.services:
-            if f"{name}-{service.name}".lower() == adapter:
+            if names.scaling_adapter(name, service.name) == adapter:
                 issues = _scale_issues(name, graph, service, after, before, limits, sizes)
                 yield from (replace(issue, path=size_rules.REPLICAS) for issue in issues)
 

@@ -106,6 +106,11 @@ def pod(podclique: str, identity: str, index: int, predecessor: str, attempt: in
     return f"{podclique}-{token(source, POD_TOKEN_LENGTH)}"
 
 
+def scaling_adapter(graph: str, service: str) -> str:
+    """The scaling adapter of a service of a graph."""
+    return f"{graph}-{service}".lower()
+
+
 def replica_of(root: ResourceId, child: ResourceId) -> int | None:
     """The replica index in a child's name: the digits between `<root>-` and the next dash. None for children of the set as a whole."""
     prefix = f"{root.name}-"

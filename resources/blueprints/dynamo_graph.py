@@ -11,7 +11,7 @@ from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.resource import Body
-from resources.base import kinds, labels
+from resources.base import kinds, labels, names
 from resources.base.kinds import WRITES
 from resources.ports.configuration import KAI_SCHEDULER, ONLY, Configuration
 from resources.ports.scheduler import has_built_in_gangs
@@ -58,7 +58,7 @@ class DynamoGraphBlueprint(Blueprint[Configuration]):
 
     def scaler_of(self, root: ResourceId, part: str) -> ResourceId | None:
         """The scaling adapter of a service."""
-        return kinds.SCALING_ADAPTER.id(root.namespace, f"{root.name}-{part}".lower())
+        return kinds.SCALING_ADAPTER.id(root.namespace, names.scaling_adapter(root.name, part))
 
     def lookups(self, id: ResourceId, body: Body, configuration: Configuration, memo: Memo) -> tuple[ResourceId, ...]:
         """The Secrets, claims and the queue that the graph names; none if it is not valid."""

@@ -68,11 +68,8 @@ def render(wiring: Wiring, roots: Roots) -> tuple[list[dict[str, Any]], list[str
 def desired_by_root(wiring: Wiring, roots: Roots) -> Iterator[tuple[ResourceId, Desired]]:
     """What each root should have in an empty cluster, and each root that it consists of."""
     blueprints = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
-    nothing, referred = (
-        replace(empty(), unserved=unserved_without_a_cluster(wiring.configuration)),
-        scope_of(wiring.configuration).references,
-    )
-    world = propose(nothing, roots.bodies, referred, roots.replicas)
+    nothing = replace(empty(), unserved=unserved_without_a_cluster(wiring.configuration))
+    world = propose(nothing, roots.bodies, scope_of(wiring.configuration).references, roots.replicas)
     memo = Memo(roots.memo)
     for observed in in_order(compose(world, BLUEPRINTS, wiring.configuration, memo).roots):
         root = observed.root.id

@@ -18,9 +18,7 @@ KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """The files that make a directory a kustomization."""
 STDIN = Path("-")
 PEEKED = 65_536
-"""Bytes of standard input in which manifests are recognised: a pipe holds no more."""
-NONBLOCK = 2
-"""The flag SPLICE_F_NONBLOCK."""
+"""Bytes of a file in which manifests are recognised."""
 
 
 def read_bytes(file: Path, limit: int = -1) -> bytes:
@@ -74,32 +72,17 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def has_unread_manifests() -> bool:
-    """Whether standard input is a pipe or a file with content that nothing has read yet and that looks like manifests: it may be the list
-    of a loop. Takes nothing from it, and never waits."""
+def has_unread_input() -> bool:
+    """Whether standard input is a pipe with content that nothing has read yet, or a file with what looks like manifests: the list of a loop
+    is none. Takes nothing from it, and never waits."""
     waiting = array("i", [0])
     try:
         if not os.isatty(0):
             ioctl(0, FIONREAD, waiting)
+        is_file = stat.S_ISREG(os.fstat(0).st_mode)
     except OSError:  # It is closed, or a device without content.
         return False
-    return waiting[0] > 0 and b"apiVersion" in _peeked()
-
-
-def _peeked() -> bytes:
-    """The beginning of what is left of standard input."""
-    if stat.S_ISREG(os.fstat(0).st_mode):
-        return os.pread(0, PEEKED, os.lseek(0, 0, os.SEEK_CUR))
-    from ctypes import CDLL
-
-    tee = getattr(CDLL(None), "tee", None)  # Linux alone can copy from a pipe what stays in it.
-    reader, writer = os.pipe()
-    try:
-        copied = tee(0, writer, PEEKED, NONBLOCK) if tee is not None else 0
-        return os.read(reader, copied) if copied > 0 else b""
-    finally:
-        os.close(reader)
-        os.close(writer)
+    return waiting[0] > 0 and (not is_file or b"apiVersion" in os.pread(0, PEEKED, os.lseek(0, 0, os.SEEK_CUR)))
 
 
 def write_text(file: Path, text: str, option: str) -> None:

@@ -15,6 +15,7 @@ from engine.resource import Body
 from enginectl.base import terminal
 from enginectl.input.manifest_files import NAME, Manifest, duplicates, faults_by_line, refuse, with_namespace
 from enginectl.input.pod_findings import malformed
+from resources.base import names
 from resources.base.fields import mapping
 from resources.base.kinds import DYNAMO_GRAPH, SCALING_ADAPTER
 from resources.dynamo.objects.scaling_adapter import SERVICE_FIELDS
@@ -67,7 +68,7 @@ class Adapter(Struct, frozen=True, eq=False):
     @property
     def counts_as(self) -> str:
         """The name of the adapter that the graph has for the service."""
-        return f"{self.graph.name}-{self.service}".lower()
+        return names.scaling_adapter(self.graph.name, self.service)
 
     def fault(self, field: str, text: str) -> str:
         """What is wrong with a field of `dgdRef`, with its place."""

@@ -25,7 +25,7 @@ from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection, scope_of
 from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request
-from resources.base import kinds, labels
+from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of
 from resources.model.domain import specified_in
 from resources.model.membership import effective_body
@@ -167,11 +167,11 @@ async def _scaled_graphs(
 
     scope = replace(scope_of(wiring.configuration, selection), children=(kinds.SCALING_ADAPTER,), references=())
     numbers = {live.id: replicas_of(live) or 0 for live in (await provider.observe(scope)).children}
-    scaled = {
-        graph.id: {part: numbers.get(kinds.SCALING_ADAPTER.id(graph.id.namespace, f"{graph.id.name}-{part}".lower()), 0) for part in asked}
-        for graph in graphs
-        for asked in (roots.replicas[graph.id],)
-    }
+
+    def number(graph: ResourceId, service: str) -> int:
+        return numbers.get(kinds.SCALING_ADAPTER.id(graph.namespace, names.scaling_adapter(graph.name, service)), 0)
+
+    scaled = {graph.id: {service: number(graph.id, service) for service in roots.replicas[graph.id]} for graph in graphs}
     return {graph.id: with_replicas(graph.body, judged_replicas(graph.body, scaled[graph.id])) for graph in graphs}
 
 

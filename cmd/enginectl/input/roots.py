@@ -16,7 +16,7 @@ from engine.memo import Memo, blueprint_memo
 from engine.report.printable import clipped, printable
 from engine.resource import Body
 from enginectl.base import terminal
-from enginectl.base.files import STDIN, has_unread_manifests
+from enginectl.base.files import STDIN, has_unread_input
 from enginectl.input.manifest_files import (
     Manifest,
     api_versions,
@@ -181,7 +181,7 @@ def load_roots(wiring: Wiring, sources: ManifestSources, *, against: str = LIVE,
     """
     options = wiring.options
     unread: list[str] = []
-    if not sources.paths and not allow_empty and has_unread_manifests():
+    if not sources.paths and not allow_empty and has_unread_input():
         terminal.note(UNREAD)
     read = read_manifests(
         sources.files,

@@ -87,19 +87,15 @@ def allowed_replicas(graph: InferenceGraph, observed: Observed, most_pods: int) 
 
 def limited(graph: InferenceGraph, allowed: Mapping[str, Allowed]) -> InferenceGraph:
     """The graph whose services ask for what they get; the graph itself if they get everything, the same object for the same numbers."""
-    numbers = {service.name: allowed[service.name].replicas for service in graph.services if service.name in allowed}
-    fewer = {
-        service.name: numbers[service.name] for service in graph.services if numbers.get(service.name, service.replicas) != service.replicas
-    }
-    graph = with_replicas(graph, fewer)
-    nodes = {service.name: allowed[service.name].nodes for service in graph.services if service.name in allowed}
+    limits = [(service, allowed[service.name]) for service in graph.services if service.name in allowed]
+    graph = with_replicas(graph, {service.name: limit.replicas for service, limit in limits if limit.replicas != service.replicas})
+    nodes = {service.name: limit.nodes for service, limit in limits if limit.nodes != service.nodes}
 
     def made() -> InferenceGraph:
         services = tuple(_with_nodes(each, nodes.get(each.name, each.nodes)) for each in graph.services)
         return InferenceGraph(graph.id, graph.annotations, graph.spec, services, graph.api_version, graph.faults)
 
-    narrower = any(nodes.get(service.name, service.nodes) != service.nodes for service in graph.services)
-    return graph.memo.recall("on fewer nodes", tuple(nodes.items()), made) if narrower else graph
+    return graph.memo.recall("on fewer nodes", tuple(nodes.items()), made) if nodes else graph
 
 
 def limited_text(graph: InferenceGraph, allowed: Mapping[str, Allowed], most_pods: int) -> str:

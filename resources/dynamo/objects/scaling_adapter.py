@@ -5,7 +5,7 @@ The number of an adapter in the files of a command (`Observed.replicas`) is writ
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
@@ -14,8 +14,9 @@ from engine.paths import get
 from engine.plan import Wait
 from engine.reason import Reason
 from engine.report.printable import clipped, printable
-from engine.resource import NOW, Body, Policy, Want
-from resources.base import kinds, labels
+from engine.resource import NOW, REPLICAS, Body, Policy, Want
+from engine.scalers import replicas_of
+from resources.base import kinds, labels, names
 from resources.base.fields import manifest, mapping
 from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
@@ -28,10 +29,10 @@ from resources.dynamo.objects.service import service_name
 from resources.ports.configuration import ONLY
 from resources.schema.issues import MAX_VALUE
 
-ASKED: Final = Policy(exact=(("spec", "replicas"),))
+ASKED: Final = Policy(exact=(REPLICAS,))
 """The policy of an adapter whose number a file asks for."""
-ASKED_BY: Final = ((("spec", "replicas"), Reason.MANIFEST_CHANGED),)
-POLICY: Final = Policy(seeded=(("spec", "replicas"),))
+ASKED_BY: Final = ((REPLICAS, Reason.MANIFEST_CHANGED),)
+POLICY: Final = Policy(seeded=(REPLICAS,))
 SERVICE_FIELDS: Final = {"v1alpha1": "serviceName", "v1beta1": "componentName"}
 """Version of the kind -> the field of `dgdRef` that has the name of the service."""
 
@@ -118,7 +119,7 @@ def unwritten(observed: Observed, graph: InferenceGraph) -> Iterator[Wait]:
         elif not is_adapted(graph, service):
             to_do = f'Ask for it by the annotation {labels.POD_FORM}: "{PodForm.CURRENT}" on the graph.'
             yield Wait(id, f"{printable(service.name)} has no adapter: its graph is older than these", blocked=True, to_do=to_do)
-        elif _is_foreign(observed, graph, service) and _whole(observed.foreign[id]) != number:
+        elif _is_foreign(observed, graph, service) and replicas_of(observed.foreign[id]) != number:
             to_do = f"`kubectl scale dgdsa/{id.name} -n {id.namespace} --replicas={number}`"
             yield Wait(id, "is not the graph's own: it was applied by another program, which scales it", blocked=True, to_do=to_do)
 
@@ -126,7 +127,7 @@ def unwritten(observed: Observed, graph: InferenceGraph) -> Iterator[Wait]:
 def _restored(observed: Observed, graph: InferenceGraph, service: GraphService) -> Iterator[str]:
     """That a file undoes what somebody has scaled."""
     live, asked = observed.slice(ONLY).objects.get(adapter_id(graph, service)), _asked(observed, graph, service)
-    if live is None or asked is None or (number := _whole(live)) == asked or not (manager := scaled_by(live.body)):
+    if live is None or asked is None or (number := replicas_of(live)) == asked or not (manager := scaled_by(live.body)):
         return
     yield (
         f"{manager} scaled {live.id.kind} {live.id.name} to {number}, but a file asks for {asked}, which is written now; "
@@ -153,11 +154,11 @@ def unused_adapters(graph: ResourceId, lives: Iterable[Live]) -> Iterator[str]:
 def unused(live: Live) -> str:
     """Why an adapter has no effect: it has not the name of the one that counts for its service; empty if it has, or names no service."""
     graph, service = _target(live)
-    counts = f"{graph}-{service}".lower()
+    counts = names.scaling_adapter(graph, service)
     if not graph or not service or live.id.name == counts:
         return ""
-    names = (clipped(counts, MAX_VALUE), clipped(service, MAX_VALUE), clipped(graph, MAX_VALUE))
-    only = "only an adapter named {} counts for {} of {kind} {}".format(*names, kind=kinds.DYNAMO_GRAPH.name)
+    shown = (clipped(counts, MAX_VALUE), clipped(service, MAX_VALUE), clipped(graph, MAX_VALUE))
+    only = "only an adapter named {} counts for {} of {kind} {}".format(*shown, kind=kinds.DYNAMO_GRAPH.name)
     return f"has no effect: {only}; aim autoscalers at that one, and delete this one"
 
 
@@ -209,7 +210,7 @@ def _first_number(observed: Observed, graph: InferenceGraph, service: GraphServi
         live = observed.elsewhere(target_id(graph, service))
     else:
         live = observed.slice(ONLY).objects.get(kinds.DEPLOYMENT.id(graph.namespace, service_name(graph, service)))
-    number = _whole(live)
+    number = replicas_of(live)
     return service.replicas if number is None else number
 
 
@@ -220,14 +221,9 @@ def _number(observed: Observed, graph: InferenceGraph, service: GraphService) ->
     """
     id = adapter_id(graph, service)
     if _is_foreign(observed, graph, service):
-        return _whole(observed.foreign[id])
+        return replicas_of(observed.foreign[id])
     live = observed.slice(ONLY).objects.get(id)
-    return _asked(observed, graph, service) if live is None else _whole(live)
-
-
-def _whole(live: Live | None) -> int | None:
-    number: Any = get(live.body, ("spec", "replicas")) if live is not None else None
-    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
+    return _asked(observed, graph, service) if live is None else replicas_of(live)
 
 
 def _is_foreign(observed: Observed, graph: InferenceGraph, service: GraphService) -> bool:
