@@ -14,6 +14,7 @@ from engine.canonical import digest
 from engine.ids import ResourceId
 from engine.observed import Observed
 from engine.operation import Create, Operation, Patch, Trial
+from engine.paths import merge_patch
 from engine.plan import Wait
 from engine.reason import Reason
 from engine.resource import Body
@@ -28,7 +29,7 @@ REFUSED: Final = "the API server refuses {}: {}"
 
 
 class NewComponent(Struct, frozen=True):
-    """A component to be created or scaled out, or the first of several replicas that are alike, and its trials."""
+    """A component that gets pods which replace none, or the first of several replicas that are alike, and its trials."""
 
     id: ResourceId
     service: str
@@ -46,13 +47,13 @@ class NewComponent(Struct, frozen=True):
 def new_components(
     roots: Iterable[Observed], operations: Iterable[tuple[ResourceId, Operation]]
 ) -> Mapping[ResourceId, Sequence[NewComponent]]:
-    """Root -> the components that these operations, each with its root, create or give more pods of the same templates."""
+    """Root -> the components that these operations, each with its root, create, scale out, or change while they have no pods."""
     by_id = {observed.root.id: observed for observed in roots}
     components: dict[ResourceId, dict[tuple[str, str], NewComponent]] = {}
     for root, each in operations:
         if not is_component(each.id) or not isinstance(each, Create | Patch):
             continue
-        body = each.manifest if isinstance(each, Create) else _scaled_out(by_id.get(root), each)
+        body = each.manifest if isinstance(each, Create) else _with_new_pods(by_id.get(root), each)
         if body is None:
             continue
         service = str(mapping(body["metadata"].get("labels")).get(COMPONENT, each.id.name))
@@ -84,13 +85,15 @@ def remarks_on(components: Sequence[NewComponent], known: Trials) -> Iterator[Wa
         yield UNTRIED.format(untried)
 
 
-def _scaled_out(observed: Observed | None, patch: Patch) -> Body | None:
-    """The component, as it is after the patch, if that gives it more pods and leaves its templates as they are."""
+def _with_new_pods(observed: Observed | None, patch: Patch) -> Body | None:
+    """The component, as it is after the patch, if that gives it pods that replace none: more of the same templates, or its first."""
     live = observed.find(patch.id) if observed is not None else None
-    old, change = mapping(live.body.get("spec")) if live is not None else {}, mapping(patch.patch.get("spec"))
-    if live is None or not {"replicas"}.issuperset(change) or count(change.get("replicas")) <= count(old.get("replicas", 1)):
+    if live is None or "spec" not in patch.patch:
         return None
-    return live.body
+    after, more = merge_patch(live.body, patch.patch), mapping(patch.patch["spec"]).keys() == {"replicas"}
+    wanted = count(after["spec"].get("replicas", 1))
+    had = count(live.body["spec"].get("replicas", 1)) if more else count(mapping(live.body.get("status")).get("replicas"))
+    return after if wanted > had and (more or not had) else None
 
 
 def _whole(create: Create) -> Trial:

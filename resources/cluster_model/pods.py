@@ -66,7 +66,7 @@ def is_synthetic(live: Live) -> bool:
 
 def stays_as_it_is(facts: PodFacts) -> bool:
     """Whether a pod that is not ready stays so: it existed before the forecast and something is wrong with it."""
-    return not is_synthetic(facts.live) and (facts.failing or facts.unready or is_refused(facts))
+    return not is_synthetic(facts.live) and (facts.hindered or facts.unready or is_refused(facts))
 
 
 def is_refused(facts: PodFacts) -> bool:

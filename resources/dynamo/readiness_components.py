@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from engine.conditions import find
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.resource import Body
@@ -99,12 +100,20 @@ def _deployment_detail(service: GraphService, id: ResourceId, live: Live | None,
     desired = service.replicas if not service.is_scaled_by_others else count(spec.get("replicas"))
     if desired == 0:
         return ""
+    if status.get("observedGeneration", live.generation) == live.generation and (refusal := _refusal(status)):
+        return f"{subject}: its pods are refused: {refusal}"
     for field, word in (("updatedReplicas", "updated"), ("availableReplicas", "available")):
         if (number := count(status.get(field))) < desired:
             return f"{subject}: desired={desired}, {word}={number}"
     if (outdated := count(status.get("replicas")) - count(status.get("updatedReplicas"))) > 0:
         return f"{subject}: desired={desired}, outdated={outdated}"
     return _unavailable(subject, live, status)
+
+
+def _refusal(status: Body) -> str:
+    """With which words the API server refuses pods to the controller of a Deployment; empty if it does not."""
+    failure = find(mappings(status.get("conditions")), "ReplicaFailure") or {}
+    return str(failure.get("message") or "") if failure.get("status") == "True" else ""
 
 
 def _unavailable(subject: str, live: Live, status: Body) -> str:

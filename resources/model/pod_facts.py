@@ -64,6 +64,11 @@ class PodFacts(Struct, frozen=True, eq=False):
         return self.live.id.name
 
     @property
+    def hindered(self) -> bool:
+        """Whether a container has failed before, or cannot start: its image cannot be had, it ends again and again, a key is missing."""
+        return self.failing or bool(self.node and self.reason and not self.ready)
+
+    @property
     def terminating(self) -> bool:
         """Whether it is being deleted."""
         return self.live.deleting_since is not None

@@ -52,7 +52,8 @@ def stuck_roots(
     last: FirstPass, written: Collection[ResourceId], *, assume_nodes: bool, component_pods: Mapping[ResourceId, Iterable[Live]]
 ) -> frozenset[ResourceId]:
     """The written roots with a pod that the scheduler cannot place (not with `assume_nodes`), whose claims are not made for long, or
-    that has failed and ends stuck. And those of the plan with a pod that refers to what does not exist, as far as that is known.
+    that has failed or cannot start and ends stuck. And those of the plan with a pod that refers to what does not exist, as far as it is
+    known.
 
     Also those with a component whose controller reports that the API server refuses pods. `component_pods`: root -> pods of its
     components that have the newest template: others go once these are ready. Pods that have started and are not ready yet are
@@ -65,7 +66,7 @@ def stuck_roots(
     since = last.now - PATIENCE
     unplaced |= {root for root, facts in pods.items() if any(pod.live.created_at <= since and _awaits_claims(pod) for pod in facts)}
     halted = {each.root.id for each in roots if any(is_component(live.id) and is_halted(live) for live in each.lives())}
-    failing = {root for root, facts in pods.items() if any(pod.failing for pod in facts)} - unplaced - halted
+    failing = {root for root, facts in pods.items() if any(pod.hindered for pod in facts)} - unplaced - halted
     planned = {plan.root for plan in last.planned.plans}
     own = {each.root.id: _serving(_pods_of(each)) for each in last.world.roots if each.root.id in planned}
     waiting = {root for root, facts in own.items() if any(is_refused(pod) or _awaits_claims(pod) for pod in facts)} - unplaced - halted

@@ -56,6 +56,15 @@ def test_a_service_more_is_tried_and_what_runs_is_not(engine: Engine, box: Box, 
     assert "pods of Deployment chat-b" in more.out and "chat-a" not in more.out
 
 
+def test_an_edit_of_a_component_whose_pods_were_refused_is_tried_again(engine: Engine, box: Box, tmp_path: Path) -> None:
+    box.inject(refusal("pods"))
+    assert engine("sync", "-f", written(tmp_path, a=service(1)), "--no-wait").code == Exit.DONE
+
+    edited = engine("diff", "-f", written(tmp_path, a=service(1, script="python3 -m dynamo.vllm --model other")))
+
+    assert edited.code == Exit.STUCK and "the API server refuses pods of Deployment chat-a: " in edited.out, edited.out
+
+
 def test_a_reader_is_told_once_that_new_components_were_not_tried(engine: Engine, box: Box, tmp_path: Path) -> None:
     box.deny(verb="create")
 

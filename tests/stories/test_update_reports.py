@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from engine.forecast.forecast import End
 from engine.report.html.document import html
 from engine.report.json import document, printed
 from engine.report.markdown.document import markdown
 from engine.report.model import Report
 from engine.report.text import text
+from engine.verb import Verb
 from enginectl.actions.planning import first_pass_of, report_of_pass
+from grove_sandbox.actors.script import FAIL
 from resources.preview.forecasting import forecast_of
 from resources.preview.shown import shown
 from tests.builders import clique, group, podcliqueset
@@ -105,6 +108,20 @@ async def test_while_a_unit_is_replaced_no_other_is_named_and_all_wait_for_it() 
             assert waits(report)["llm-1-router"] == f"2 of 2 pods are outdated: {FIRST}"
             assert any("PodClique/llm-0-router" in line and "1 of 2 pods ready" in line for line in lines(report))
             assert any("PodClique/llm-0-router" in line and line.endswith(AGAIN) for line in lines(report))
+
+
+@pytest.mark.parametrize("failure", ["image-pull", "exit:0", "crash"])
+async def test_an_update_goes_no_further_in_the_forecast_while_the_container_of_its_first_pod_cannot_run(failure: str) -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[podcliqueset("llm", clique("router", 3, minAvailable=1))])
+        failing = clique("router", 3, minAvailable=1, pod_spec=running(2), annotations={FAIL: failure})
+        await cluster.sync(manifests=[podcliqueset("llm", failing)], patience=60)
+
+        seen = forecast_of(first_pass_of(await cluster.look()))
+
+        assert seen is not None
+        assert [each.id for each in seen.operations() if each.verb is not Verb.STATUS] == []
+        assert [seen.end_of(root) for root in seen.plans] == [End.STUCK]
 
 
 async def test_what_waits_grows_less_from_step_to_step_until_nothing_is_left_to_tell() -> None:

@@ -117,6 +117,14 @@ def test_a_deployment_that_is_not_ready_says_why(change: dict[str, Any], reason:
     assert deployment(**{**AVAILABLE, **change}).reason == f"Deployment is not ready: deployment/g-prefill: {reason}"
 
 
+def test_a_deployment_whose_pods_are_refused_says_with_which_words() -> None:
+    refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: few"}
+
+    assert deployment(**{**AVAILABLE, "updatedReplicas": 0}, conditions=[refused]).reason.endswith(
+        ": its pods are refused: exceeded quota: few"
+    )
+
+
 def test_a_deployment_that_does_not_exist_is_not_found() -> None:
     assert state(graph(a=worker())).reason == "Deployment is not ready: deployment/g-a: resource not found"
 

@@ -65,6 +65,16 @@ def test_a_pod_whose_claim_is_not_made_for_long_waits_for_ever(made: tuple[dict[
     assert stuck(None, live(body)) is expected
 
 
+@pytest.mark.parametrize(
+    ("reason", "expected"), [("ImagePullBackOff", True), ("CreateContainerConfigError", True), ("ContainerCreating", False)]
+)
+def test_a_pod_whose_container_cannot_start_needs_somebody(reason: str, expected: bool) -> None:
+    body = pod("new", "b", 2).body
+    waiting = {"phase": "Pending", "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": reason}}}]}
+
+    assert stuck(None, live({**body, "status": waiting})) is expected
+
+
 def test_only_pods_of_the_newest_template_hold_up_an_update() -> None:
     earlier, new = pod("old", "a", 1, waits=True), pod("new", "b", 2)
 

@@ -60,7 +60,7 @@ def finder(*lives: Live) -> Any:
 
 
 def status(resource: Want, **fields: Any) -> Live:
-    """The object of a resource with this status; `available` is the status of its condition `Available`."""
-    available = fields.pop("available", "True")
-    body: Body = {**fields, "conditions": [{"type": "Available", "status": available}]}
+    """The object of a resource with this status; `available` is the status of its condition `Available`, `conditions` are others."""
+    available, others = fields.pop("available", "True"), fields.pop("conditions", ())
+    body: Body = {**fields, "conditions": [{"type": "Available", "status": available}, *others]}
     return live_of(resource, status=body)
