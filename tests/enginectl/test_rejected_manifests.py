@@ -108,6 +108,20 @@ def test_a_sync_of_several_files_does_nothing_where_one_is_rejected(box: Box, en
     assert box.revisions() == before
 
 
+def test_while_a_set_is_being_deleted_its_manifest_is_judged_as_that_of_a_new_one(box: Box, engine: Engine, tmp_path: Path) -> None:
+    engine("sync", "-f", write(tmp_path, "x"))
+    box.delete(PODCLIQUESET, "x")
+    before = box.revisions()
+
+    bad = write(tmp_path, "x", least=2)
+    seen, said = engine("diff", "-f", bad), engine("sync", "-f", bad)
+
+    assert (seen.code, said.code) == (Exit.FAILED, Exit.FAILED)
+    assert f"  problem: {bad}:13: {LEAST}\n" in seen.out
+    assert box.revisions() == before
+    assert engine("diff", "-f", write(tmp_path, "x", role="q")).code == Exit.DONE
+
+
 def test_what_may_be_changed_is_changed(box: Box, engine: Engine, tmp_path: Path) -> None:
     engine("sync", "-f", write(tmp_path, "x"))
     file = write(tmp_path, "x")

@@ -111,11 +111,11 @@ def _recorded(observed: Observed, wiring: Wiring) -> Body:
 
 def request_for(body: Body, references: KnownReferences) -> Request:
     """The admission request of applying this manifest: an update keeps the labels and annotations that the manifest does not name, but
-    not those that it withdraws."""
+    not those that it withdraws. While the object is being deleted it is that of creating the next one of its name."""
     group, _, _ = body["apiVersion"].rpartition("/")
     id = KINDS[group, body["kind"]].id(body["metadata"].get("namespace", ""), body["metadata"]["name"])
     live = references.find(id)
-    if live is None:
+    if live is None or live.deleting_since is not None:
         return Request(Act.CREATE, id, body)
     prefixes = labels.STEERING_GRAPHS if id.kind == kinds.DYNAMO_GRAPH.name else labels.STEERING_SETS
     return Request(Act.UPDATE, id, {**body, "metadata": proposed_metadata(live.body, body, prefixes)}, live.body)
