@@ -198,6 +198,8 @@ class Intent(Struct, frozen=True, eq=False):
     """Root -> the warnings about its manifest that were written to stderr already: what follows on a terminal does not repeat them."""
     replicas: Mapping[ResourceId, Mapping[str, int]] = field(default_factory=dict)
     """Root of a manifest -> part of it -> how many replicas manifests beside its own ask for. A sync writes them once."""
+    beside: Mapping[ResourceId, str] = field(default_factory=dict)
+    """The objects beside the manifests, which nobody applies here -> where each is written."""
 
 
 NOTHING = Intent()

@@ -28,7 +28,7 @@ from resources.cluster_model.pods import (
     started,
     stays_as_it_is,
 )
-from resources.cluster_model.references import LISTED, NOTHING_ABSENT, IncompleteGangs, PodReferences, PodSlots, Words
+from resources.cluster_model.references import LISTED, NOTHING_ABSENT, NOTHING_BESIDE, IncompleteGangs, PodReferences, PodSlots, Words
 from resources.model.pod_facts import facts_of
 from resources.ports.fabric import Fabric
 from resources.ports.scheduler import refused_groups, running_of
@@ -114,16 +114,17 @@ class ModelledCluster:
         component_pods: Mapping[ResourceId, Sequence[Live]] | None = None,
         device_classes: Collection[str] | None = None,
         absent: Mapping[ResourceId, Words] = NOTHING_ABSENT,
+        beside: Mapping[ResourceId, str] = NOTHING_BESIDE,
     ) -> None:
         """`room`: the nodes; None: they are not known, and every pod is assumed to have room.
 
-        `listed`, `device_classes`, `absent`: see `PodReferences`. `gang_schedulers`: see `IncompleteGangs`.
+        `listed`, `device_classes`, `absent`, `beside`: see `PodReferences`. `gang_schedulers`: see `IncompleteGangs`.
         `component_pods`: component -> its pods of the newest template, as far as they were read.
         """
         enabled = tuple(fabrics)
         self._gangs = IncompleteGangs(gang_schedulers)
         self._room, self._component_pods = room, component_pods or {}
-        self._references = PodReferences(enabled, listed, device_classes, absent)
+        self._references = PodReferences(enabled, listed, device_classes, absent, beside)
         self._store: ForecastStore | None = None
         self._slots = PodSlots(enabled, room.slot_kinds if room is not None else ())
         self._components: ComponentModel | None = None

@@ -22,6 +22,9 @@ Words = tuple[str, str]
 MISSING: Final[Words] = ("does not exist", "do not exist")
 LEAVING: Final[Words] = ("is being deleted", "are being deleted")
 NOTHING_ABSENT: Final[Mapping[ResourceId, Words]] = {}
+NOTHING_BESIDE: Final[Mapping[ResourceId, str]] = {}
+APPLY_FIRST: Final = "apply it with kubectl first: the engine does not"
+"""What to do about objects that stand in the files of a command."""
 ALWAYS_THERE: Final = frozenset({("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")})
 """Kind and name of what Kubernetes makes in each namespace."""
 SYSTEM: Final = "system-"
@@ -39,14 +42,16 @@ class PodReferences:
         listed: Collection[str] = LISTED,
         device_classes: Collection[str] | None = None,
         absent: Mapping[ResourceId, Words] = NOTHING_ABSENT,
+        beside: Mapping[ResourceId, str] = NOTHING_BESIDE,
     ) -> None:
         """`listed`: the kinds of objects of which all are known; objects of other kinds are assumed to exist, but for those in `absent`,
-        with what is said of each.
+        with what is said of each. `beside`: see `Intent.beside`.
 
         `device_classes`: the names of the DeviceClasses that exist; None: they are not known, and assumed to exist.
         """
         self._fabrics = {fabric.kind.key: fabric for fabric in fabrics}
         self._listed, self._device_classes, self._absent = frozenset(listed), device_classes, absent
+        self._beside = beside
         self._promised: set[ResourceId] = set()
         """The templates of claims that drivers make for domains that exist."""
 
@@ -97,20 +102,28 @@ class PodReferences:
         counts = Counter((root, member, lacks) for root, member, pod in pods if (lacks := self.lacks(store, pod)))
         waits: dict[ResourceId, list[Wait]] = {}
         for (root, id, lacks), count in counts.items():
-            waits.setdefault(root, []).append(cannot_start(id, count, lacks, self._absent))
+            waits.setdefault(root, []).append(cannot_start(id, count, lacks, self._absent, self._beside))
         return {root: tuple(listed) for root, listed in waits.items()}
 
 
-def cannot_start(id: ResourceId, count: int, lacks: Sequence[ResourceId], absent: Mapping[ResourceId, Words] = NOTHING_ABSENT) -> Wait:
+def cannot_start(
+    id: ResourceId,
+    count: int,
+    lacks: Sequence[ResourceId],
+    absent: Mapping[ResourceId, Words] = NOTHING_ABSENT,
+    beside: Mapping[ResourceId, str] = NOTHING_BESIDE,
+) -> Wait:
     """What is said of a PodClique or component with so many pods that refer to these objects.
 
-    They do not exist, unless `absent` says something else of them.
+    They do not exist, unless `absent` says something else of them. `beside`: see `Intent.beside`.
     """
     named: dict[Words, list[str]] = {}
     for each in lacks:
-        named.setdefault(absent.get(each, MISSING), []).append(f"{each.kind} {each.name}")
+        place = f" (in {beside[each]})" if each in beside else ""
+        named.setdefault(absent.get(each, MISSING), []).append(f"{each.kind} {each.name}{place}")
     missing = "; ".join(f"{', '.join(names)} {words[len(names) > 1]}" for words, names in named.items())
-    return Wait(id, f"{count} pod{'s' if count > 1 else ''} cannot start: {missing}", blocked=True, reason=Reason.REFERENCE_MISSING)
+    why = f"{count} pod{'s' if count > 1 else ''} cannot start: {missing}"
+    return Wait(id, why, blocked=True, reason=Reason.REFERENCE_MISSING, to_do=APPLY_FIRST if all(each in beside for each in lacks) else "")
 
 
 class PodSlots:

@@ -67,7 +67,8 @@ def model_for(first: FirstPass, room: RoomModel | None = None) -> ModelledCluste
     """A cluster with these nodes, whose objects are all known but for those of a record and of kinds that could not be listed."""
     fabrics, gang_schedulers = first.configuration.fabrics, whole_gang_schedulers(first.configuration)
     absent = {**first.absent, **dict.fromkeys(_missing_mounts(first), MISSING)}
-    return ModelledCluster(fabrics, room, first.listed, gang_schedulers, first.component_pods, first.device_classes, absent)
+    known = first.listed, gang_schedulers, first.component_pods, first.device_classes, absent, first.intent.beside
+    return ModelledCluster(fabrics, room, *known)
 
 
 def _missing_mounts(first: FirstPass) -> Iterator[ResourceId]:

@@ -22,7 +22,8 @@ def waiting_components(first: FirstPass) -> Iterator[tuple[ResourceId, Wait]]:
     for component in components_to_read(first):
         pods = (pod for pod in first.component_pods.get(component.live.id, ()) if not facts_of(pod).node)
         counts = Counter(references.lacks(store, pod) for pod in pods)
-        yield from ((component.root, cannot_start(component.live.id, count, lacks)) for lacks, count in counts.items() if lacks)
+        beside = first.intent.beside
+        yield from ((component.root, cannot_start(component.live.id, n, lacks, beside=beside)) for lacks, n in counts.items() if lacks)
 
 
 def unlisted_notices(first: FirstPass, last: World) -> Iterator[str]:

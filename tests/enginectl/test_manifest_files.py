@@ -77,11 +77,21 @@ BAD = Issue(("spec", "replicas"), ErrorType.MALFORMED, "must be whole")
 
 
 def test_kinds_that_are_not_roots_are_noted_with_their_place(tmp_path: Path) -> None:
-    file = write(tmp_path, "f.yaml", f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: n}}\n---\n{SET.format('a')}")
+    file = write(tmp_path, "f.yaml", f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: team}}\n---\n{SET.format('a')}")
 
     roots = load(file)
 
-    assert (names(roots), roots.notes) == (["here/a"], (f"{file}:1: Namespace is ignored: the engine takes PodCliqueSets only",))
+    assert (names(roots), roots.notes) == (["here/a"], (f"{file}:1: Namespace team is ignored: the engine takes PodCliqueSets only",))
+
+
+def test_many_kinds_that_are_not_roots_are_one_note(tmp_path: Path) -> None:
+    others = "---\n".join(f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{number}}}\n" for number in range(8))
+    file = write(tmp_path, "f.yaml", f"{others}---\n{SET.format('a')}")
+
+    (note,) = load(file).notes
+
+    assert note.startswith(f"{file}:1: ConfigMap c0 is ignored: the engine takes PodCliqueSets only; so are {file}:5: ConfigMap c1, ")
+    assert note.endswith(f"{file}:21: ConfigMap c5 and 2 more")
 
 
 def test_every_fault_is_reported_with_the_line_of_its_field(tmp_path: Path) -> None:

@@ -143,12 +143,13 @@ def test_changes_have_an_exit_code_only_with_the_option(engine: Engine, file: Pa
 
 
 def test_stdout_is_one_json_document_and_notes_go_to_stderr(engine: Engine, file: Path) -> None:
-    file.write_text(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: n}}\n---\n{SET}")
+    file.write_text(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: team}}\n---\n{SET}")
 
     answer = engine("diff", "-f", file, "--against", "empty", "-o", "json", "--detailed-exitcode")
 
     assert (answer.code, answer.document["version"]) == (Exit.CHANGES, 2)
-    note = f"note: {file}:1: Namespace is ignored: the engine takes PodCliqueSets, ClusterTopologyBindings and DynamoGraphDeployments only"
+    taken = "PodCliqueSets, ClusterTopologyBindings and DynamoGraphDeployments"
+    note = f"note: {file}:1: Namespace team is ignored: the engine takes {taken} only"
     assert answer.err == f"{note}\nexit 2: there are changes\n"
 
 

@@ -19,6 +19,10 @@ CLAIM: dict[str, Any] = {
     "metadata": {"name": "weights", "namespace": "default"},
     "spec": {"accessModes": ["ReadOnlyMany"], "resources": {"requests": {"storage": "1Gi"}}},
 }
+OWN = """apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: own}
+"""
 
 
 def manifest(folder: Path, name: str, **pod: Any) -> Path:
@@ -42,6 +46,11 @@ def test_what_pods_need_and_is_missing_ends_alike_in_diff_and_sync_until_it_exis
                 synced = engine("sync", "-f", file, "--yes", "--timeout", "5s")
                 assert synced.code == Exit.STUCK, synced.out + synced.err
         assert MISSING not in engine("diff", "-f", mounting, "--against", "empty").out
+        (claim := tmp_path / "claim.json").write_text(json.dumps({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **CLAIM}))
+        (own := tmp_path / "own.yaml").write_text("# ours\n" + OWN)
+        shown = engine("diff", "-f", mounting, "-f", claiming, "-f", claim, "-f", own)
+        for named in (f"PersistentVolumeClaim weights (in {claim}:1)", f"ResourceClaimTemplate own (in {own}:2)"):
+            assert f"{named} does not exist; do: apply it with kubectl first: the engine does not" in shown.out, shown.out
         box.create(PVC, {**CLAIM, "metadata": {**CLAIM["metadata"], "finalizers": ["example.com/kept"]}})
         box.delete(PVC, "weights")
         assert "PersistentVolumeClaim weights is being deleted" in engine("diff", "-f", mounting).out

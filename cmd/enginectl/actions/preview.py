@@ -166,7 +166,7 @@ def intent_of(request: PreviewRequest, scope: RemovalScope, admitted: AdmittedRo
     """What passes are planned with: the manifests as admitted, and the removals with the record in which they are noted."""
     removed, roots = scope.removals.roots, admitted.roots
     focus = request.focus.including(removed)
-    return Intent(roots.bodies, focus, removed, scope.record, roots.memo, admitted.warned, roots.replicas)
+    return Intent(roots.bodies, focus, removed, scope.record, roots.memo, admitted.warned, roots.replicas, roots.beside)
 
 
 async def shown_and_facts(

@@ -33,6 +33,7 @@ from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_na
 from enginectl.wiring.scope import ROOTS, Selection, select
 from resources.base.kinds import (
     DEFINED,
+    DEVICE_CLASS,
     DYNAMO_GRAPH,
     GROVE_GROUP,
     PODCLIQUESET,
@@ -142,6 +143,8 @@ class Roots(Struct, frozen=True, eq=False):
     """What has been read from the roots: admission and the first pass need not read it again."""
     replicas: Mapping[ResourceId, Mapping[str, int]] = field(default_factory=dict)
     """Graph -> service -> the replicas that its scaling adapter in the files asks for."""
+    beside: Mapping[ResourceId, str] = field(default_factory=dict)
+    """The objects of other kinds in the files, which are not applied -> where each stands."""
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -270,7 +273,7 @@ def select_roots(
     *others, last = (f"{kind.name}s" for kind in kinds)
     taken = f"{', '.join(others)} and {last}" if others else last
     selected: list[tuple[Manifest, Body]] = []
-    notes: list[str] = []
+    ignored: list[Manifest] = []
     results: list[str | _Checked] = [*unread]
     memo = Memo()
     for manifest in manifests:
@@ -287,10 +290,37 @@ def select_roots(
         elif fault := unknown_kind(*manifest.group_kind, manifest.body["apiVersion"]):
             results.append(f"{manifest.place('kind')}: {fault}")
         else:
-            notes.append(f"{manifest.place()}: {clipped(str(manifest.body['kind']), 80)} is ignored: the engine takes {taken} only")
+            ignored.append(manifest)
     is_wrong = any(isinstance(each, str) or each.issues for each in results)
     refuse([*(_all_faults(results, further) if is_wrong else ()), *duplicates(selected)])
-    return Roots(tuple(body for _, body in selected), tuple(manifest for manifest, _ in selected), tuple(notes), memo=memo)
+    bodies, read = tuple(body for _, body in selected), tuple(manifest for manifest, _ in selected)
+    return Roots(bodies, read, tuple(_ignored_notes(ignored, taken)), memo=memo, beside=dict(_places(ignored, namespace)))
+
+
+def _ignored_notes(ignored: Sequence[Manifest], taken: str) -> Iterator[str]:
+    """One note that names the first ones of these manifests, if there are any. `taken`: the kinds that are not ignored."""
+    first, *others = (f"{manifest.place()}: {_object_name(manifest)}" for manifest in ignored[:MAX_FILES]) if ignored else ("",)
+    if first:
+        more = f" and {len(ignored) - MAX_FILES} more" if len(ignored) > MAX_FILES else ""
+        rest = f"; so {'are' if len(ignored) > 2 else 'is'} {', '.join(others)}{more}" if others else ""
+        yield f"{first} is ignored: the engine takes {taken} only{rest}"
+
+
+def _object_name(manifest: Manifest) -> str:
+    """Kind and name of an object, of which nothing is known."""
+    metadata = manifest.body.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return " ".join(clipped(text, WIDTH) for text in (manifest.body["kind"], name) if isinstance(text, str) and text)
+
+
+def _places(ignored: Iterable[Manifest], namespace: str) -> Iterator[tuple[ResourceId, str]]:
+    """Each of these objects with its place; without a namespace it is in `namespace`, unless its kind is known to have none."""
+    for manifest in ignored:
+        metadata = manifest.body.get("metadata")
+        name, own = (metadata.get(key) for key in ("name", "namespace")) if isinstance(metadata, Mapping) else (None, None)
+        if isinstance(name, str) and isinstance(own, str | None):
+            group, kind = manifest.group_kind
+            yield ResourceId(group, kind, "" if kind == DEVICE_CLASS.name else own or namespace, name), manifest.place()
 
 
 class _Checked(Struct, frozen=True, eq=False):
