@@ -121,7 +121,7 @@ def certain_issues(body: Body, memo: Memo) -> tuple[Issue, ...]:
     version = version_of(body, memo)
     model, malformed = read_set(defaulted(body), version)
     if model is None:
-        return malformed
+        return tuple(without_repeats(malformed, tuple(filter(is_fault, version.pods.findings))))
     issues = (*metadata_issues(model), *version.uncomputable, *version.refused, *length_issues(model))
     return tuple(issue for issue in issues if issue.path[-1] not in DEPENDENT or _states_all(body, issue.path))
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.plan import Wait
+from engine.report.printable import counted
 from resources.base import kinds, labels
 from resources.base.fields import mapping
 from resources.cluster_model.gang_members import GangMinimum, gang_member
@@ -252,15 +253,20 @@ class PodRoom:
         """The root of these pods, and why they get no node, once for each PodClique or component and reason."""
         certain = Counter(claim.demand for claim in self._placed.values() if self._room.is_certain(claim.demand))
         waiting = Counter(claim.demand for claim in claims)
-        reasons = {demand: self._why(demand, certain, waiting) for demand in waiting}
-        alike = Counter((claim.root, claim.workload, reasons[claim.demand]) for claim in claims)
+        refusals = {demand: self._refusal_of(demand, certain, waiting) for demand in waiting}
+        gangs, on_nodes = dict[GangMinimum | None, Counter[PodDemand]](), Counter(self._gangs.values())
+        for claim in claims:
+            gangs.setdefault(claim.membership, Counter())[claim.demand] += 1
+        texts = {demand: refusal_text(refusal, self._room) if refusal is not None else "" for demand, refusal in refusals.items()}
+        reasons = {
+            (gang, demand): _others(gang, demand, members, refusals[demand]) + (texts[demand] or _lacking(gang, members, on_nodes))
+            for gang, members in gangs.items()
+            for demand in members
+        }
+        alike = Counter((claim.root, claim.workload, reasons[claim.membership, claim.demand]) for claim in claims)
         for (root, workload, reason), count in alike.items():
             hint = EARLIER_STAY if self._leaving.get(workload) and workload not in lacking else ""
             yield root, Wait(workload, f"{_pods(count)} cannot be scheduled: {reason}{hint}", blocked=True)
-
-    def _why(self, demand: PodDemand, certain: Counter[PodDemand], waiting: Counter[PodDemand]) -> str:
-        refusal = self._refusal_of(demand, certain, waiting)
-        return refusal_text(refusal, self._room) if refusal is not None else "there is no room for them"
 
     def _refusal_of(self, demand: PodDemand, certain: Counter[PodDemand], waiting: Counter[PodDemand]) -> RoomRefusal | None:
         """Why pods of this demand wait: what they all need, if that shows it, else together with others."""
@@ -287,6 +293,20 @@ class PodRoom:
         for demand, count in left_over(self._room, certain).items():
             texts[f"{_subject(workloads[demand])}: {OTHER_ORDER} ({_pods(count)})"] = None
         return tuple(texts)
+
+
+def _others(gang: GangMinimum | None, demand: PodDemand, members: Collection[PodDemand], refusal: RoomRefusal | None) -> str:
+    """The beginning of why pods of this demand wait, if others among these members of their gang are refused, and not they."""
+    if gang is None or refusal is None or demand in refusal.demands:
+        return ""
+    return "others of its gang cannot: " if any(each in members for each in refusal.demands) else ""
+
+
+def _lacking(gang: GangMinimum | None, members: Mapping[PodDemand, int], on_nodes: Mapping[ResourceId, int]) -> str:
+    """Why pods wait although nothing shows that there is no room: fewer of their gang than its minimum are there and may have a node."""
+    if gang is None or (count := sum(members.values()) + on_nodes.get(gang.gang, 0)) >= gang.minimum:
+        return "there is no room for them"
+    return f"its gang has {count} of its minimum of {counted(gang.minimum, 'pod')}"
 
 
 def _subject(workloads: Iterable[ResourceId]) -> str:

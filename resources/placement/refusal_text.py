@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Final
 
 from engine.report.printable import counted, some
@@ -16,6 +17,8 @@ from resources.placement.room import PlacedPods, Room, RoomRefusal
 BINARY: Final = ("memory", "ephemeral-storage", "hugepages-")
 """How the names of resources begin that are counted in bytes."""
 UNITS: Final = (("Gi", 1024**3), ("Mi", 1024**2), ("Ki", 1024))
+NEAR: Final = 0.8
+"""How alike two names of resources are of which one is a typing error of the other, from 0 to 1."""
 SHOWN: Final = 3
 """The most namespaces, labels or taints that are named."""
 FREE: Final = "free or add nodes, or ask for less"
@@ -104,9 +107,16 @@ def _too_large(demand: PodDemand, nodes: Sequence[PlacedPods]) -> str:
         if amount > most and not resource.startswith(HOST_PORT):
             requested, has = amount_text(resource, amount), amount_text(resource, most)
             largest = f"the largest of {len(nodes)} nodes that suit" if len(nodes) > 1 else "the only node that suits"
-            lacking.append(f"{requested} {resource} requested, {largest} has {has}")
+            lacking.append(f"{requested} {resource} requested, {f'{largest} has {has}' if most else _unknown(resource, nodes)}")
     listed = ", ".join(f"{amount_text(resource, amount)} {resource}" for resource, amount in demand.requests.items() if amount)
     return "; ".join(lacking) or f"no node that suits has {listed} together"
+
+
+def _unknown(resource: str, nodes: Sequence[PlacedPods]) -> str:
+    """That no node has any of a resource, with the name of one that is nearly spelt so."""
+    near = get_close_matches(resource, {name for placed in nodes for name in placed.capacity}, n=1, cutoff=NEAR)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"no node that suits has any{hint}"
 
 
 def _scarce(demand: PodDemand, nodes: Sequence[PlacedPods]) -> str:

@@ -18,6 +18,7 @@ from resources.schema.issues import ErrorType, Issue
 
 SET = "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  name: {}\nspec:\n  template:\n    cliques:\n    - name: a\n"
 
+KUSTOMIZATION = "this is a kustomization: -k {folder} builds it"
 OLDER = "ClusterTopology has been replaced by ClusterTopologyBinding in grove.io/v1alpha1, with other fields"
 KNOWN = "there are ClusterTopologyBinding, PodClique, PodCliqueScalingGroup, PodCliqueSet"
 
@@ -61,6 +62,41 @@ def test_directories_in_a_directory_are_read_only_on_request_and_hidden_and_link
 
     assert names(load(tmp_path)) == ["here/top"]
     assert names(load(tmp_path, recursive=True)) == ["here/top", "here/c", "here/b"]
+
+
+def test_a_pattern_stands_for_the_files_that_match_and_a_file_of_that_name_for_itself(tmp_path: Path) -> None:
+    for name in ("b", "a", "[c]"):
+        write(tmp_path, f"{name}.yaml", SET.format(name.strip("[]")))
+
+    assert names(load(tmp_path / "?.yaml")) == ["here/a", "here/b"]
+    assert names(load(tmp_path / "[c].yaml")) == ["here/c"]
+    with pytest.raises(UsageError, match=r"x\*\.yaml: no such file or directory$"):
+        load(tmp_path / "x*.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("p.json", '{"version": 1, "kind": "SavedPlan"}', "this is a saved plan: engine sync --plan applies it, engine show shows it"),
+        ("s.yaml", "apiVersion: engine.grove.io/v1\nkind: Snapshot", "this is a snapshot: --against takes it"),
+        ("d.json", '{"version": 2, "kind": "Diff"}', "this is a report of engine diff; --out saves a plan"),
+        ("kustomization.yaml", "resources: [a.yaml]", KUSTOMIZATION),
+        ("kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization", KUSTOMIZATION),
+    ],
+)
+def test_a_file_that_something_else_takes_says_what(tmp_path: Path, name: str, text: str, fault: str) -> None:
+    file = write(tmp_path, name, text)
+
+    with pytest.raises(InputError) as error:
+        load(file)
+
+    assert str(error.value) == f"{file}:1: {fault.format(folder=tmp_path)}"
+
+
+def test_a_kustomization_may_be_of_another_program(tmp_path: Path) -> None:
+    file = write(tmp_path, "kustomization.yaml", "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: f}")
+
+    assert load(file).notes == (f"{file}:1: Kustomization f is ignored: the engine takes PodCliqueSets only",)
 
 
 def test_lists_are_flattened_and_their_entries_know_their_lines(tmp_path: Path) -> None:

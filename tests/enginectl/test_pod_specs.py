@@ -66,6 +66,16 @@ def test_a_pod_spec_of_the_wrong_type_is_one_fault(engine: Engine, file: Path) -
     assert (answer.code, answer.messages) == (Exit.FAILED, [fault, "exit 1: failed"])
 
 
+def test_a_wrong_type_of_a_field_that_the_engine_reads_too_is_one_fault(engine: Engine, file: Path, tmp_path: Path) -> None:
+    file.write_text(SET.replace("SAID", "command: run"))
+    (snapshot := tmp_path / "snapshot.yaml").write_text("apiVersion: engine.grove.io/v1\nkind: Snapshot\nmetadata: {name: s, uid: ''}\n")
+
+    answer = engine("diff", "-f", file, "--against", snapshot)
+
+    fault = f'engine: {file}:17: {CONTAINER}.command: Invalid value: "run": must be of type array: "string"'
+    assert (answer.code, answer.messages) == (Exit.FAILED, [fault, "exit 1: failed"])
+
+
 UNKNOWN = f"{CONTAINER}.imagePullPolice: unknown field: did you mean imagePullPolicy?"
 REFUSED = f"{CONTAINER}.livenessProbe: Required value: must specify a handler type"
 

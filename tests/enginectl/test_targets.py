@@ -103,12 +103,14 @@ def test_a_build_that_fails_or_is_not_possible_says_why(engine: Engine, tmp_path
     program(tmp_path, "kustomize", "echo 'kind: [x'")
     broken = engine("render", "-k", kustomization)
     other = engine("render", "-k", tmp_path)
+    its_file = engine("render", "-k", kustomization / "kustomization.yaml")
 
     assert (missing.code, failed.code, broken.code, other.code) == (Exit.USAGE, Exit.FAILED, Exit.FAILED, Exit.USAGE)
     assert f"neither kustomize nor kubectl is on the PATH: where one is, kustomize build {kustomization} | engine diff -f -" in missing.err
     assert f"{kustomization}: kustomize build failed: no such file\\x1b[2J" in failed.err
     assert f"{kustomization} (built by kustomize):2: not YAML" in broken.err
-    assert f"{tmp_path}: no directory with a kustomization.yaml" in other.err
+    assert f"{tmp_path}: no directory with a kustomization.yaml\n" in other.err
+    assert its_file.code == Exit.USAGE and f"; name the directory: -k {kustomization}\n" in its_file.err
 
 
 def test_a_build_that_does_not_end_is_ended(engine: Engine, tmp_path: Path, kustomization: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,14 @@ URL = re.compile(r"(https?):/+")
 """The beginning of a URL, of which a path has one slash only."""
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 VALID: Final = "lowercase letters, digits, - and . only, at both ends a letter or a digit"
+OURS: Final = "engine.grove.io"
+KUSTOMIZE: Final = "kustomize.config.k8s.io"
+OTHER_FILES: Final[Mapping[str, str]] = {
+    "SavedPlan": "this is a saved plan: engine sync --plan applies it, engine show shows it",
+    "Snapshot": "this is a snapshot: --against takes it",
+    "Diff": "this is a report of engine diff; --out saves a plan",
+}
+"""Kind of a document that the engine writes -> what it is good for."""
 MAX_FAULTS = 20
 """Faults listed in one error message; of the others the number is given."""
 
@@ -72,8 +80,9 @@ def read_manifests(
     files is no error. `remote`: kustomize may use the network.
     """
     unread: list[str] = [] if faults is None else faults
-    given = {*paths, *kustomizations}
-    files = (file for path in paths for file in manifest_files(path, recursive=recursive, may_be_empty=may_be_empty))
+    named = [path for pattern in paths for path in paths_of(pattern)]
+    given = {*named, *kustomizations}
+    files = (file for path in named for file in manifest_files(path, recursive=recursive, may_be_empty=may_be_empty))
     sources = ((file, is_kustomization(file)) for file in files)
     for source, is_built in chain(sources, ((directory, True) for directory in kustomizations)):
         try:
@@ -88,6 +97,16 @@ def read_manifests(
         refuse(unread)
 
 
+def paths_of(pattern: Path) -> list[Path]:
+    """The paths that match, sorted, as kubectl expands a pattern; the pattern itself if it names a file or matches nothing."""
+    text = str(pattern)
+    if not any(character in text for character in "*?[") or pattern.exists():
+        return [pattern]
+    from glob import glob  # Shells expand most patterns.
+
+    return sorted(map(Path, glob(text))) or [pattern]
+
+
 def file_manifests(file: Path) -> Iterator[Manifest]:
     """Every object in one file, or in standard input."""
     yield from objects_in(read_bytes(file), "<stdin>" if file == STDIN else str(file))
@@ -96,7 +115,8 @@ def file_manifests(file: Path) -> Iterator[Manifest]:
 def built_manifests(directory: Path, *, remote: bool = False) -> Iterator[Manifest]:
     """Every object that kustomize builds from a directory. Raises `InputError` if that needs the network, unless `remote`."""
     if not is_kustomization(directory):
-        raise UsageError(f"{printable(str(directory))}: no directory with a {KUSTOMIZATIONS[0]}")
+        hint = f"; name the directory: -k {printable(str(directory.parent))}" if directory.name in KUSTOMIZATIONS else ""
+        raise UsageError(f"{printable(str(directory))}: no directory with a {KUSTOMIZATIONS[0]}{hint}")
     from enginectl.input.kustomize import build
     from enginectl.input.remote_entries import remote_entries
 
@@ -165,6 +185,8 @@ def flatten(document: Document, value: Any, base: tuple[str, ...]) -> Iterator[M
     manifest = Manifest(value, document, base)
     if not isinstance(value, Mapping):
         raise InputError(f"{manifest.place()}: a manifest must be a map with apiVersion and kind")
+    if fault := not_a_manifest(document.source, value):
+        raise InputError(f"{manifest.place()}: {fault}")
     for key in ("apiVersion", "kind")[value.get("kind") == "List" :]:
         if not isinstance(value.get(key), str) or not value[key]:
             raise InputError(missing(manifest, value, (key,), "is missing or not a string"))
@@ -176,6 +198,14 @@ def flatten(document: Document, value: Any, base: tuple[str, ...]) -> Iterator[M
             yield from flatten(document, {**of, **item} if isinstance(item, Mapping) else item, (*base, "items", str(index)))
     else:
         yield manifest
+
+
+def not_a_manifest(source: str, value: Body) -> str:
+    """What an object is that is no manifest, but something else that commands read or write; empty for others."""
+    group, path = str(value.get("apiVersion", OURS)).partition("/")[0], Path(source)
+    if path.name in KUSTOMIZATIONS and group in (OURS, KUSTOMIZE):
+        return f"this is a kustomization: -k {printable(str(path.parent))} builds it"
+    return OTHER_FILES.get(str(value.get("kind")), "") if group == OURS else ""
 
 
 def missing(manifest: Manifest, holder: Body, path: tuple[str, ...], fault: str) -> str:

@@ -25,8 +25,8 @@ def group(name: str, minimum: int, key: str = "", parent: str = "") -> tuple[Res
     return kinds.POD_GROUP.id("ml", name), {"spec": spec}
 
 
-def member(name: str, gang: str, node: str = "") -> Live:
-    made = pod(name, node=node, schedulingGroup={"podGroupName": gang})
+def member(name: str, gang: str, node: str = "", gpus: int = 4) -> Live:
+    made = pod(name, gpus, node, schedulingGroup={"podGroupName": gang})
     own = {**made.labels, labels.PODGANG: gang.partition(".")[0], labels.POD_INDEX: name.rpartition("-")[2]}
     return replace(made, labels=own, source={**made.body, "metadata": {**made.body["metadata"], "labels": own}})
 
@@ -56,6 +56,22 @@ def test_of_two_gangs_of_three_on_four_nodes_one_starts_whole_and_the_other_not_
     assert {wait.why.partition(":")[0] for wait in made.shortages()[ROOT]} == {"3 pods cannot be scheduled"}
     made.remove([f"uid-red-{number}" for number in range(3)])
     assert [id.name for id in made.admitted()] == ["blue-0", "blue-1", "blue-2"]
+
+
+def test_a_pod_whose_gang_lacks_others_says_so_and_not_that_there_is_no_room() -> None:
+    made = room(dict([group("red", 3)]), member("red-0", "red", "n0"))
+
+    assert ask(made, member("red-1", "red")) == []
+    assert [wait.why for wait in made.shortages()[ROOT]] == ["1 pod cannot be scheduled: its gang has 2 of its minimum of 3 pods"]
+
+
+def test_a_pod_with_room_says_that_others_of_its_gang_have_none() -> None:
+    made = room(dict([group("red", 2)]))
+
+    assert ask(made, member("red-0", "red"), member("big-0", "red", gpus=8)) == []
+    small, big = made.shortages()[ROOT]
+    assert big.why.startswith("1 pod cannot be scheduled: 8 nvidia.com/gpu requested, the largest of 4 nodes that suit has 4")
+    assert small.why == big.why.replace("scheduled: ", "scheduled: others of its gang cannot: ")
 
 
 def test_a_pod_of_a_gang_that_has_the_others_on_nodes_starts_alone() -> None:

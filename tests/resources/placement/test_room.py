@@ -60,6 +60,14 @@ def test_a_pod_that_is_larger_than_every_node_is_told_what_the_largest_has() -> 
     assert cluster.why(pod(8)) == ("8 nvidia.com/gpu requested, the largest of 2 nodes that suit has 4; ask for less, or add larger nodes")
 
 
+def test_a_resource_that_no_node_has_is_told_with_the_name_that_was_meant() -> None:
+    named = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"nvidia.com/gpus": "1"}}}]}}
+
+    assert Cluster([node(0, gpus=4), node(1, gpus=2)]).why(pod(1) | named) == (
+        "1 nvidia.com/gpus requested, no node that suits has any (did you mean nvidia.com/gpu?); ask for less, or add larger nodes"
+    )
+
+
 def test_a_label_that_no_node_has_is_named() -> None:
     suit = "label, untaint, uncordon or add nodes, or correct what the pods require"
     cluster = Cluster([node(0, labels={"zone": "a"})])
