@@ -1,17 +1,17 @@
 """Namespaces: what is held back because its namespace is missing or being deleted."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
-from engine.ids import NAMESPACE
+from engine.ids import NAMESPACE, ResourceId
 from engine.memo import Memo
 from engine.observed import NamespacePhase, Observed, World, by_root
 from engine.operation import Creation, Operation
 from engine.plan import Plan, Wait, without
-from engine.reason import Reason
+from engine.reason import APPLY_FIRST, Reason
 
 WORDS: Final[Mapping[NamespacePhase, tuple[str, Reason]]] = {
     NamespacePhase.MISSING: ("it does not exist", Reason.NAMESPACE_MISSING),
@@ -50,6 +50,19 @@ def held_back(plan: Plan, phase: NamespacePhase | None) -> Plan:
     if any(creates(operation) and operation.id == plan.root for operation in plan.operations):
         return replace(kept, deferred=(wait,), pending=())
     return replace(kept, deferred=(wait, *plan.deferred))
+
+
+def with_places(plans: Sequence[Plan], beside: Mapping[ResourceId, str]) -> tuple[Plan, ...]:
+    """The plans, which say of a missing namespace where it is written if it stands beside the manifests (`Intent.beside`)."""
+    return tuple(_with_place(plan, beside) if any(wait.id in beside for wait in plan.deferred) else plan for plan in plans)
+
+
+def _with_place(plan: Plan, beside: Mapping[ResourceId, str]) -> Plan:
+    return replace(plan, deferred=tuple(_placed(wait, beside[wait.id]) if wait.id in beside else wait for wait in plan.deferred))
+
+
+def _placed(wait: Wait, place: str) -> Wait:
+    return replace(wait, why=f"{wait.why} (in {place})", to_do=APPLY_FIRST) if wait.reason is Reason.NAMESPACE_MISSING else wait
 
 
 def namespaces_with_creates(plans: Iterable[Plan]) -> frozenset[str]:

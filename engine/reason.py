@@ -119,6 +119,10 @@ REMEDIES: Final[Mapping[Reason, str]] = {
 """What a user or an administrator has to do about a reason; `{name}` stands for the name of the object that is waited for."""
 
 
+APPLY_FIRST: Final = "apply it with kubectl first: the engine does not"
+"""What to do about a missing object that stands in the files of a command."""
+
+
 class Because(NamedTuple):
     """Why something is done: the reason, and the sentence that people read."""
 

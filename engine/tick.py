@@ -15,7 +15,7 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import Record, Removal, recording, to_delete, with_removals
 from engine.memo import PARTS, Memo, Revised, as_tuple
-from engine.namespaces import held_back
+from engine.namespaces import held_back, with_places
 from engine.observed import MemoryAllowance, Observed, World, by_root
 from engine.operation import Create, Operation, Unknown, is_shared
 from engine.operation_order import with_one_writer
@@ -26,6 +26,7 @@ ORDINARY = "ordinary plans"
 CARRIED = "roots that were not planned anew"
 NOTHING_REMOVED: Mapping[ResourceId, Removal] = {}
 NOTHING_CARRIED: Mapping[ResourceId, Plan] = {}
+NOTHING_BESIDE: Mapping[ResourceId, str] = {}
 NONE_PUT_OFF: Set[ResourceId] = frozenset()
 UNPLANNED = "what is left to do is not known yet: other roots are planned first"
 
@@ -99,16 +100,18 @@ def plan_all(
     focus: Focus = EVERYTHING,
     removals: Mapping[ResourceId, Removal] = NOTHING_REMOVED,
     record: Record | None = None,
+    beside: Mapping[ResourceId, str] = NOTHING_BESIDE,
     carried: Mapping[ResourceId, Plan] = NOTHING_CARRIED,
     put_off: Set[ResourceId] = NONE_PUT_OFF,
 ) -> Plans:
     """The plans of the roots in focus and of orphans, each computed on its own, with the objections of the guards.
 
-    The budget of deletes is that of the roots in focus, and only their deletes count against it. A root that is to be removed is deleted
-    in place of its ordinary plan, and what is nested in it is left as it is until then. Each object is written for one root. With a
-    `record` it is noted what the command works on. `carried` are plans of earlier passes that still count, because they are being carried
-    out or their roots are to be planned later: nothing else is planned for these roots. Those in `put_off` are to be planned later, and
-    their objects do not count for the budget of deletes: what others have done to all of them is judged alike if it is planned in parts.
+    The budget of deletes is that of the roots in focus, and only their deletes count against it. A root that is to be removed is deleted in
+    place of its ordinary plan, and what is nested in it is left as it is until then. Each object is written for one root. With a `record`
+    it is noted what the command works on. `beside`: see `Intent`. `carried` are plans of earlier passes that still count, because they are
+    being carried out or their roots are to be planned later: nothing else is planned for these roots. Those in `put_off` are to be planned
+    later, and their objects do not count for the budget of deletes: what others have done to all of them is judged alike if it is planned
+    in parts.
     """
     ordinary = _ordinary_plans(blueprints, world, now, configuration, memo, to_delete(world, removals), carried)
     plans = with_orphans(with_removals(ordinary, world, removals), blueprints, world, configuration)
@@ -119,6 +122,8 @@ def plan_all(
         from engine.root_status import with_denials  # Only where a guard objects.
 
         plans = with_denials(plans, world, now)
+    if beside:
+        plans = with_places(plans, beside)
     noted = recording(record, world, plans, removals)
     # A command about certain roots leaves alone what others have left behind.
     unowned = guard.refuse_unowned_cluster(world, blueprints, configuration) if focus.roots is None else ()

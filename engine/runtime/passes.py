@@ -322,6 +322,7 @@ def _plan(
         focus=intent.focus,
         removals=intent.removals,
         record=intent.record,
+        beside=intent.beside,
         carried={**memory.carried, **put_off} if put_off else memory.carried,
         put_off=put_off.keys(),
     )

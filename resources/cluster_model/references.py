@@ -8,7 +8,7 @@ from engine.forecast.store import ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.plan import Wait
-from engine.reason import Reason
+from engine.reason import APPLY_FIRST, Reason
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.model.gang_scheduling import shortfalls
@@ -23,8 +23,6 @@ MISSING: Final[Words] = ("does not exist", "do not exist")
 LEAVING: Final[Words] = ("is being deleted", "are being deleted")
 NOTHING_ABSENT: Final[Mapping[ResourceId, Words]] = {}
 NOTHING_BESIDE: Final[Mapping[ResourceId, str]] = {}
-APPLY_FIRST: Final = "apply it with kubectl first: the engine does not"
-"""What to do about objects that stand in the files of a command."""
 ALWAYS_THERE: Final = frozenset({("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")})
 """Kind and name of what Kubernetes makes in each namespace."""
 SYSTEM: Final = "system-"

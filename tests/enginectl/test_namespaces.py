@@ -31,6 +31,9 @@ def test_a_missing_namespace_is_named_with_its_remedy_by_every_command(
     answer = engine(*command, "-f", file)
 
     assert all(part in answer.out for part in MISSING), answer.out
+    (own := tmp_path / "own.yaml").write_text("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: nowhere}\n")
+    beside = engine(*command, "-f", file, "-f", own)
+    assert f"NamespaceMissing: it does not exist (in {own}:2); do: apply it with kubectl first: the engine does not" in beside.out
     assert box.all(kinds.PODCLIQUESET) == []
     assert command == ("sync", "--yes") or answer.code == Exit.STUCK
     assert "failed" not in answer.out + answer.err and "whether it accepts" not in answer.out

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.errors import InputError
 from engine.focus import ANY, EVERYTHING, Focus
-from engine.ids import Kind, ResourceId
+from engine.ids import NAMESPACE, Kind, ResourceId
 from engine.memo import Memo, blueprint_memo
 from engine.report.printable import clipped, printable
 from engine.resource import Body
@@ -79,6 +79,8 @@ KNOWN: Final = (
 """Group, name, and group with version as far as it is known, of every kind of ours."""
 SIMILARITY: Final = 0.8
 """How alike two names are of which one is a typing error of the other, from 0 to 1."""
+UNSCOPED: Final = (NAMESPACE.name, DEVICE_CLASS.name)
+"""The kinds without a namespace that workloads may wait for."""
 WIDTH: Final = 80
 MAX_FILES = 6
 """Files that an error message names."""
@@ -320,7 +322,7 @@ def _places(ignored: Iterable[Manifest], namespace: str) -> Iterator[tuple[Resou
         name, own = (metadata.get(key) for key in ("name", "namespace")) if isinstance(metadata, Mapping) else (None, None)
         if isinstance(name, str) and isinstance(own, str | None):
             group, kind = manifest.group_kind
-            yield ResourceId(group, kind, "" if kind == DEVICE_CLASS.name else own or namespace, name), manifest.place()
+            yield ResourceId(group, kind, "" if kind in UNSCOPED else own or namespace, name), manifest.place()
 
 
 class _Checked(Struct, frozen=True, eq=False):
