@@ -275,12 +275,15 @@ class ModelledCluster:
 
     def _roll_out(self, store: ForecastStore, live: Live) -> None:
         """Let the controller of an object replace its pods and make all of them ready."""
-        from resources.cluster_model.component_pods import keeps_pods  # Most forecasts have no components.
+        from resources.cluster_model.component_pods import is_hindered, keeps_pods  # Most forecasts have no components.
 
+        earlier = self._earlier.get(live.id)
         if is_halted(live):
             self._used.add(Assumption.FAILURES_STAY)
-        elif (patch := rolled_out(live, timestamp(store.now), keeps_pods=keeps_pods(self._earlier.get(live.id), live))) is None:
+        elif (patch := rolled_out(live, timestamp(store.now), keeps_pods=keeps_pods(earlier, live))) is None:
             return
+        elif is_hindered(live, earlier, self._component_pods.get(live.id, ())):
+            self._used.add(Assumption.FAILURES_STAY)
         elif (before := self._unplaced.get(live.id)) is not None and _is_same(before, live):
             self._used.add(Assumption.FAILURES_STAY)
         elif not self._have_references(store, live):

@@ -104,7 +104,7 @@ class FirstPass(Struct, frozen=True, eq=False, dict=True):
     is_record: bool = False
     """Whether it is of a record of a cluster, or of none: an object that is not in it may exist."""
     component_pods: Mapping[ResourceId, tuple[Live, ...]] = field(default_factory=dict)
-    """Component whose pods may wait for claims -> those of the newest template; absent: they were not read."""
+    """Component that is not ready -> its pods of the newest template; absent: they were not read."""
     device_classes: frozenset[str] | None = None
     """The names of the DeviceClasses that exist; None: they are not known, or no claim asks for one."""
     absent: Mapping[ResourceId, Words] = NOTHING_ABSENT

@@ -1,4 +1,7 @@
-"""Late components: Deployments that have missed their deadline, and whether their pods still start or need manual action."""
+"""Late components: Deployments that have missed their deadline, and whether their pods still start or need manual action.
+
+Of others that are not ready, which pod cannot run.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,9 +18,21 @@ from resources.preview.stuck_roots import UnreadyComponent, unready_components
 
 def late_components(first: FirstPass) -> Iterator[UnreadyComponent]:
     """Those that the pass leaves as they are: a change is a new beginning."""
+    return (each for each in _unchanged(first) if is_late(each.live))
+
+
+def hindered_remarks(first: FirstPass) -> Iterator[tuple[ResourceId, str]]:
+    """Which pod of the newest template cannot run, of components that the pass leaves as they are and that are not late."""
+    for each in _unchanged(first) if first.component_pods else ():
+        hindered = (pod for pod in map(facts_of, first.component_pods.get(each.live.id, ())) if pod.hindered)
+        if not is_late(each.live) and (pod := next(hindered, None)) is not None:
+            yield each.root, f"{each.live.id.kind} {each.live.id.name}: {_trouble(pod)}"
+
+
+def _unchanged(first: FirstPass) -> Iterator[UnreadyComponent]:
     written = {each.id for plan in first.planned.plans for each in plan.operations if not isinstance(each, WriteStatus)}
     roots = [plan.root for plan in first.planned.plans]
-    return (each for each in unready_components(first, roots) if is_late(each.live) and each.live.id not in written)
+    return (each for each in unready_components(first, roots) if each.live.id not in written)
 
 
 def late_remarks(first: FirstPass, facts: Facts) -> Iterator[tuple[ResourceId, str | Wait]]:

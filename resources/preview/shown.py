@@ -332,11 +332,12 @@ def kept_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> I
 
 
 def late_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
-    """The Deployments that have missed their deadline, and whether their pods still start."""
+    """The Deployments that have missed their deadline, and whether their pods still start; of other components the pods that cannot run."""
     if facts.component_pods is not None:
-        from resources.preview.late_components import late_remarks  # Few graphs run without Grove.
+        from resources.preview.late_components import hindered_remarks, late_remarks  # Few graphs run without Grove.
 
         yield from late_remarks(first, facts)
+        yield from hindered_remarks(first)
 
 
 def waiting_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:

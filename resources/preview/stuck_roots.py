@@ -9,9 +9,8 @@ from engine.health import PATIENCE
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from resources.base import kinds
-from resources.cluster_model.component_pods import claims_of_component, selector_of
+from resources.cluster_model.component_pods import selector_of
 from resources.cluster_model.pods import PodSelector, is_component, is_halted, is_refused, is_rolled_out
-from resources.cluster_model.references import device_classes_of
 from resources.model.pod_facts import PodFacts, facts_of, unmade_claims
 from resources.preview.facts import FirstPass
 from resources.preview.forecasting import forecast_of
@@ -35,17 +34,9 @@ def unready_components(last: FirstPass, written: Collection[ResourceId]) -> Iter
 
 
 def components_to_read(first: FirstPass) -> Iterator[UnreadyComponent]:
-    """Those of all roots whose pods may wait for claims, templates or DeviceClasses: only pods that have not started need them."""
-    roots = (
-        () if first.is_record else [observed.root.id for observed in first.world.roots if observed.root.id.kind == kinds.DYNAMO_GRAPH.name]
-    )
-    known, classes = first.world.references.objects, first.device_classes
-
-    def is_there(id: ResourceId) -> bool:
-        claim = known.get(id)
-        return claim is not None and (classes is None or classes.issuperset(device_classes_of(claim)))
-
-    return (each for each in unready_components(first, roots) if not all(map(is_there, claims_of_component(each.live))))
+    """Those of all roots, unless it is a record: what their controllers report does not tell which pods fail or wait for claims."""
+    graphs = (observed.root.id for observed in first.world.roots if observed.root.id.kind == kinds.DYNAMO_GRAPH.name)
+    return unready_components(first, () if first.is_record else set(graphs))
 
 
 def stuck_roots(

@@ -5,9 +5,17 @@ from typing import Any
 import pytest
 
 from engine.forecast.forecast import End
+from enginectl.actions.diff import exit_code
+from enginectl.actions.sync import with_stuck
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import Options
+from enginectl.wiring.configuration import Wiring
+from grove_sandbox.actors.script import FAIL
+from providers.cluster import Cluster
 from resources.base import kinds
+from resources.settings import Settings
 from tests.laws.test_forecast_worlds import GRAPH, frontend
-from tests.stories.graphs import graph
+from tests.stories.graphs import graph, service
 from tests.stories.stage import Stage, stage
 from tests.stories.test_cluster_constraints import blocked, preview_with
 
@@ -65,3 +73,22 @@ async def test_pods_of_every_late_deployment_are_read_however_many_there_are() -
         assert "main CrashLoopBackOff" in blocked(seen)[DEPLOYMENT]
         assert len([note for note in root.notes if "is late, still starting" in note]) == 24
         assert not [note for note in root.notes if "could not be read" in note]
+
+
+@pytest.mark.parametrize("failure", ["image-pull", "crash"])
+async def test_a_component_whose_new_pod_cannot_run_is_not_forecast_to_settle(failure: str) -> None:
+    async with stage(grove=False) as cluster:
+        await cluster.sync(manifests=[graph(a=service(), b=service())])
+        await cluster.clock.advance(60)
+        failing = service(script="other", extraPodMetadata={"annotations": {FAIL: failure}})
+        ended = await cluster.sync(manifests=[graph(a=failing, b=service())], patience=60)
+
+        unchanged = await preview_with(cluster)
+        edited = await preview_with(cluster, graph(a=failing, b=service(script="other")))
+        mended = await preview_with(cluster, graph(a=service(script="mended"), b=service()))
+
+        wiring = Wiring(Options(), Settings(), cluster.setup, cluster.clock)
+        (stuck,) = (await with_stuck(wiring, ended, Cluster(cluster.kubectl, cluster.clock), assume_nodes=False)).stuck
+        assert stuck == GRAPH
+        assert any("Deployment chat-a: pod chat-a-" in note and "BackOff" in note for note in unchanged.report.roots[0].notes)
+        assert [exit_code(seen.report, detailed=False) for seen in (unchanged, edited, mended)] == [Exit.DONE, Exit.STUCK, Exit.DONE]

@@ -120,7 +120,7 @@ async def read_facts(
 async def with_requirements(engine: Engine[Configuration], first: FirstPass) -> FirstPass:
     """The pass with what pods need to start that it does not observe.
 
-    That is DeviceClasses, PersistentVolumeClaims, and for components which pods wait for claims.
+    That is DeviceClasses, PersistentVolumeClaims, and the pods of components that are not ready.
     """
     known = await with_volume_claims(engine.provider, await with_device_classes(engine.provider, first))
     return await with_component_pods(engine, known)
@@ -137,7 +137,7 @@ def has_graphs(first: FirstPass) -> bool:
 
 
 async def with_component_pods(engine: Engine[Configuration], first: FirstPass) -> FirstPass:
-    """The pass with the pods of components that may wait for claims: what their controllers report does not tell that."""
+    """The pass with the pods of components that are not ready: what their controllers report does not tell why."""
     if not has_graphs(first):
         return first
     from enginectl.actions.component_reading import pods_of_components  # Most clusters have no graphs.

@@ -238,8 +238,10 @@ async def with_stuck(
     written = {root for each in changes(result) if (root := result.roots.get(each.operation.key)) is not None}
     components = {each.live.id: each for each in unready_components(last, written)} if not assume_nodes else {}
     pods: dict[ResourceId, list[Live]] = {}
-    for id, listed in (await pods_of_components(provider, wiring.clock, components.values())).items():
-        pods.setdefault(components[id].root, []).extend(of_newest_template(listed))
+    read = await pods_of_components(provider, wiring.clock, components.values())
+    last = replace(last, component_pods={id: tuple(of_newest_template(listed)) for id, listed in read.items()})
+    for id, newest in last.component_pods.items():
+        pods.setdefault(components[id].root, []).extend(newest)
     return replace(result, stuck=stuck_roots(last, written, assume_nodes=assume_nodes, component_pods=pods))
 
 
