@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from engine.conditions import find
+from engine.conditions import find, is_true
 from engine.forecast.cluster_model import Effects, Level, worst_first
 from engine.forecast.store import SYNTHETIC, ForecastStore
 from engine.ids import ResourceId
@@ -26,6 +26,10 @@ CONDITIONS: Final = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 UNSCHEDULABLE: Final = "Unschedulable"
 RETRIED_WITHIN: Final = timedelta(seconds=15)
 """The time within which the scheduler looks again at a pod that it has refused: its longest pause is 10 seconds."""
+FIRST_STATUS: Final = timedelta(seconds=1)
+"""The time within which a kubelet that has accepted a pod says for the first time that it is not ready."""
+LOADED_WITHIN: Final = timedelta(hours=1)
+"""The time within which a pod that was never ready is expected to become so."""
 CONTROLLED: Final = frozenset({kinds.DEPLOYMENT.key, kinds.LEADER_WORKER_SET.key})
 """The kinds whose controllers create pods of their own and report how many are ready."""
 TEMPLATES: Final = ("template", "leaderWorkerTemplate")
@@ -64,9 +68,28 @@ def is_synthetic(live: Live) -> bool:
     return live.uid.startswith(SYNTHETIC)
 
 
-def stays_as_it_is(facts: PodFacts) -> bool:
+def stays_as_it_is(facts: PodFacts, now: datetime) -> bool:
     """Whether a pod that is not ready stays so: it existed before the forecast and something is wrong with it."""
-    return not is_synthetic(facts.live) and (facts.hindered or facts.unready or is_refused(facts))
+    if is_synthetic(facts.live):
+        return False
+    return facts.hindered or is_refused(facts) or _has_lost_its_node(facts) or (facts.unready and not _is_loading(facts, now))
+
+
+def _is_loading(facts: PodFacts, now: datetime) -> bool:
+    """Whether a pod was never ready and has not had long to become so: a model takes its time to load."""
+    status = mapping(facts.live.body.get("status"))
+    ready, started = find(mappings(status.get("conditions")), "Ready") or {}, status.get("startTime")
+    since = ready.get("lastTransitionTime")
+    if not (isinstance(since, str) and isinstance(started, str)):
+        return False
+    return moment(since) - moment(started) <= FIRST_STATUS and now - moment(started) < LOADED_WITHIN
+
+
+def _has_lost_its_node(facts: PodFacts) -> bool:
+    """Whether another than its kubelet says that a pod is not ready: its containers are, and nobody else has to say that it is."""
+    conditions = list(mappings(mapping(facts.live.body.get("status")).get("conditions")))
+    is_unheard = is_true(conditions, "ContainersReady") and not facts.ready
+    return is_unheard and not mapping(facts.live.body.get("spec")).get("readinessGates")
 
 
 def is_refused(facts: PodFacts) -> bool:

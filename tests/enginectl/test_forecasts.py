@@ -40,8 +40,8 @@ def test_what_is_blocked_exits_with_9_whether_the_end_is_shown_or_not(box: Box, 
 def test_a_set_that_merely_waits_for_a_pod_exits_with_0(box: Box, engine: Engine, tmp_path: Path) -> None:
     assert engine("sync", "-f", written(tmp_path, podcliqueset("demo", clique("a", 2, minAvailable=1)))).code == Exit.DONE
     pod = box.names(kinds.POD)[0]
-    box.change(kinds.POD, pod, {"metadata": {"annotations": {"sandbox.grove.io/fail": "unready"}}})
-    box.wait_for(kinds.POD, is_unready, pod)
+    box.change(kinds.POD, pod, {"metadata": {"annotations": {"sandbox.grove.io/fail": "crash"}}})
+    box.wait_for(kinds.POD, is_crashing, pod)
 
     answer = engine("diff", "-o", "json")
 
@@ -86,9 +86,9 @@ def test_a_forecast_from_a_snapshot_is_that_of_the_cluster(box: Box, engine: Eng
     assert [root["forecast"] for root in live["roots"]] == [root["forecast"] for root in offline["roots"]]
 
 
-def is_unready(pod: dict[str, Any]) -> bool:
-    """Whether a pod is not ready."""
-    return any(each["type"] == "Ready" and each["status"] == "False" for each in pod["status"].get("conditions", ()))
+def is_crashing(pod: dict[str, Any]) -> bool:
+    """Whether a container of a pod waits for its next start."""
+    return any(each["state"].get("waiting", {}).get("reason") == "CrashLoopBackOff" for each in pod["status"].get("containerStatuses", ()))
 
 
 def stages(text: str) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine.forecast.forecast import End
+from engine.observed import timestamp
 from engine.report.html.document import html
 from engine.report.json import document, printed
 from engine.report.markdown.document import markdown
@@ -15,6 +16,7 @@ from engine.report.text import text
 from engine.verb import Verb
 from enginectl.actions.planning import first_pass_of, report_of_pass
 from grove_sandbox.actors.script import FAIL
+from resources.base import kinds
 from resources.preview.forecasting import forecast_of
 from resources.preview.shown import shown
 from tests.builders import clique, group, podcliqueset
@@ -122,6 +124,22 @@ async def test_an_update_goes_no_further_in_the_forecast_while_the_container_of_
         assert seen is not None
         assert [each.id for each in seen.operations() if each.verb is not Verb.STATUS] == []
         assert [seen.end_of(root) for root in seen.plans] == [End.STUCK]
+
+
+async def test_a_set_whose_models_still_load_is_forecast_to_settle() -> None:
+    async with stage(without=("kubelet",)) as cluster:
+        await cluster.sync(manifests=[podcliqueset("llm", clique("router", 2))], wait=False)
+        at = timestamp(cluster.clock.now())
+        condition = {"type": "Ready", "status": "False", "lastTransitionTime": at}
+        container = {"name": "main", "started": True, "ready": False, "state": {"running": {"startedAt": at}}}
+        loading = {"phase": "Running", "startTime": at, "conditions": [condition], "containerStatuses": [container]}
+        for name in cluster.there(kinds.POD):
+            await cluster.kubectl.patch(kinds.POD, "default", name, {"status": loading}, subresource="status")
+        await cluster.clock.advance(600)
+
+        seen = forecast_of(first_pass_of(await cluster.look([podcliqueset("llm", clique("router", 2), replicas=2)])))
+
+        assert seen is not None and [seen.end_of(root) for root in seen.plans] == [End.SETTLED]
 
 
 async def test_what_waits_grows_less_from_step_to_step_until_nothing_is_left_to_tell() -> None:
