@@ -144,6 +144,7 @@ async def test_a_gang_that_is_terminated_after_its_delay() -> None:
     async with stage() as cluster:
         manifest = podcliqueset("demo", clique("a", 2), clique("b"), replicas=2, terminationDelay="1m0s")
         await settles(cluster, manifest)
+        await cluster.clock.advance(20)
         cluster.fail(next(name for name in sorted(cluster.there(kinds.POD)) if name.startswith("demo-1-a")), "unready")
         await cluster.clock.advance(20)
         await settles(cluster)
