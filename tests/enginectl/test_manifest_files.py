@@ -300,6 +300,7 @@ def test_kinds_that_exist_and_kinds_of_other_groups_are_ignored_with_a_note(tmp_
         ("scheduler.grov.io/v1alpha1", "PodGang", "PodGang in scheduler.grove.io/v1alpha1"),
         ("nvida.com/v1alpha1", "DynamoGraphDeployment", "DynamoGraphDeployment in nvidia.com/v1alpha1"),
         ("nvidia.com/v1alpha1", "DynmoGraphDeployment", "DynamoGraphDeployment in nvidia.com/v1alpha1"),
+        ("nvidia.com/v1beta1", "DynamoGraphDeployments", "DynamoGraphDeployment in nvidia.com/v1beta1"),
         ("grove.io/v1alpha1", "PodCliqeSet", "PodCliqueSet in grove.io/v1alpha1"),
         ("grove.io/v1alpha1", "PodCliqueSets", "PodCliqueSet in grove.io/v1alpha1"),
         ("grove.io/v1alpha1", "podcliqueset", "PodCliqueSet in grove.io/v1alpha1"),

@@ -14,13 +14,14 @@ from engine.report.printable import clipped, printable
 from engine.resource import Body
 from enginectl.base import terminal
 from enginectl.input.manifest_files import NAME, Manifest, duplicates, faults_by_line, refuse, with_namespace
-from enginectl.input.pod_findings import malformed
+from enginectl.input.pod_findings import manifest_faults
 from resources.base import names
 from resources.base.fields import mapping
 from resources.base.kinds import DYNAMO_GRAPH, SCALING_ADAPTER
 from resources.dynamo.objects.scaling_adapter import SERVICE_FIELDS
 from resources.ports.graph_services import adapted
-from resources.schema.issues import MAX_VALUE, Issue
+from resources.schema.issues import MAX_VALUE, ErrorType, Issue
+from resources.schema.unknown_fields import nearest_name, with_suggestion
 
 ENABLE: Mapping[bool, str] = {False: "scalingAdapter: {enabled: true}", True: "scalingAdapter: {}"}
 """Whether a graph is written as v1beta1 -> what asks for an adapter of a service."""
@@ -85,7 +86,7 @@ def read_adapters(manifests: Iterable[Manifest], *, namespace: str, forced: bool
             faults.append(str(error))
             continue
         adapter = Adapter(manifest, _as_alpha(body), SERVICE_FIELDS[body["apiVersion"].rpartition("/")[2]])
-        if issues := malformed(SCALING_ADAPTER, adapter.body, Memo()):
+        if issues := manifest_faults(SCALING_ADAPTER, adapter.body, Memo()):
             faults += faults_by_line(manifest, (_as_written(issue, body) for issue in issues))
         elif adapter.was_read and adapter.name != adapter.counts_as:
             terminal.note(f"{manifest.place()}: {SCALING_ADAPTER.name} {adapter.name} has no effect, because of its name; {READ}")
@@ -155,7 +156,10 @@ def _as_alpha(body: Body) -> Body:
 
 
 def _as_written(issue: Issue, body: Body) -> Issue:
-    """The issue with the fields that the manifest has."""
-    if body["apiVersion"] == SCALING_ADAPTER.api_version:
-        return issue
-    return replace(issue, path=tuple(SWAPPED.get(str(key), key) for key in issue.path))
+    """The issue with the fields that the manifest has. An unknown one in `dgdRef` may be meant for that with the name of the service."""
+    is_alpha = body["apiVersion"] == SCALING_ADAPTER.api_version
+    shown = issue if is_alpha else replace(issue, path=tuple(SWAPPED.get(str(key), key) for key in issue.path))
+    if issue.type is not ErrorType.UNKNOWN or issue.path[:-1] != ("spec", "dgdRef"):
+        return shown
+    near = nearest_name(str(shown.path[-1]), ("name", *SWAPPED)) or ""
+    return with_suggestion(shown, SERVICE_FIELDS["v1alpha1" if is_alpha else "v1beta1"] if near in SWAPPED else near)

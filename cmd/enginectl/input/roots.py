@@ -77,6 +77,8 @@ KNOWN: Final = (
     *((group, name, group) for group, name in OTHERS),
 )
 """Group, name, and group with version as far as it is known, of every kind of ours."""
+SPELLED: Final = (*KNOWN, *((kind.group, kind.name, version) for kind in DEFINED for version in api_versions(kind)[1:]))
+"""The same, and each in its other versions."""
 SIMILARITY: Final = 0.8
 """How alike two names are of which one is a typing error of the other, from 0 to 1."""
 UNSCOPED: Final = (NAMESPACE.name, DEVICE_CLASS.name)
@@ -107,14 +109,14 @@ def mistyped(group: str, kind: str, api_version: str) -> str:
     """What is wrong with a kind that does not exist, if group and kind are ours but for typing errors: which one is nearest. Else empty."""
     if len(group) > WIDTH or len(kind) > WIDTH:
         return ""
-    near: list[tuple[float, str]] = []
-    for own_group, own_kind, version in KNOWN:
+    near: list[tuple[float, bool, str]] = []
+    for own_group, own_kind, version in SPELLED:
         is_ours = kind == own_kind and own_kind in ROOT_KINDS
         if is_ours or (likeness(group, own_group) and likeness(kind, own_kind)):
-            near.append((likeness(kind, own_kind), f"{own_kind} in {version}"))
+            near.append((likeness(kind, own_kind), version == api_version, f"{own_kind} in {version}"))
     if not near:
         return ""
-    meant = max(near, key=lambda each: each[0])[1]
+    meant = max(near, key=lambda each: each[:2])[2]
     return f"there is no kind {clipped(kind, WIDTH)} in {clipped(api_version, WIDTH)}; did you mean {meant}?"
 
 
