@@ -69,7 +69,8 @@ def _is_buildable(graph: InferenceGraph) -> bool:
 def _built(graph: InferenceGraph, orchestrator: Orchestrator, settings: DynamoSettings) -> PodFindings:
     issues: list[Issue] = []
     warnings: list[str] = []
-    for service in graph.services:
+    undetermined = dict(graph.faults)  # Whatever a pod without its framework shows is misleading.
+    for service in (each for each in graph.services if each.name not in undetermined):
         for role in service.roles:
             try:
                 pod = built_pod(graph, service, role, orchestrator, settings)

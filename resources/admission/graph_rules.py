@@ -19,6 +19,8 @@ from resources.schema.issues import MAX_VALUE, ErrorType, Issue, Path, duplicate
 
 MOST_NODES: Final = 10_000
 """The largest number of nodes of one replica. The command of its leader names all of them."""
+ACCESS_MODES: Final = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+"""How nodes and pods may mount a claim."""
 LONGEST_MESSAGE: Final = 800
 """The largest number of characters of a message that names its field itself."""
 
@@ -48,8 +50,9 @@ def issues(graph: InferenceGraph) -> Iterator[Issue]:
     for service, fault in graph.faults:
         path = (*service_path(service), "extraPodSpec", "mainContainer")
         yield sentence(path, f"failed to determine backend framework for service {quote(service)}: {fault}")
+    undetermined = dict(graph.faults)
     for graph_service in graph.services:
-        yield from _service(graph, graph_service)
+        yield from _service(graph, graph_service, has_framework=graph_service.name not in undetermined)
 
 
 def service_path(service: str) -> Path:
@@ -81,6 +84,11 @@ def _claim(number: int, claim: GraphVolumeClaim) -> Iterator[Issue]:
         needed = {"storageClass": claim.storage_class, "size": size, "volumeAccessMode": claim.volume_access_mode}
         for field in (field for field, value in needed.items() if not value):
             yield sentence((*path, field), f"spec.pvcs[{number}].{field} is required when create is true")
+        if (mode := claim.volume_access_mode) and mode not in ACCESS_MODES:
+            known = ", ".join(f'"{each}"' for each in ACCESS_MODES)
+            yield Issue((*path, "volumeAccessMode"), ErrorType.UNSUPPORTED, f"supported values: {known}", mode)
+        if size and (amount(str(size)) or 0) < 0:
+            yield Issue((*path, "size"), ErrorType.INVALID, "must be greater than zero", size)
 
 
 def _equal_names(graph: InferenceGraph) -> Iterator[Issue]:
@@ -115,7 +123,7 @@ def _namespaces(graph: InferenceGraph) -> Iterator[Issue]:
             )
 
 
-def _service(graph: InferenceGraph, service: GraphService) -> Iterator[Issue]:
+def _service(graph: InferenceGraph, service: GraphService, *, has_framework: bool) -> Iterator[Issue]:
     path, field, spec = service_path(service.name), service_field(service.name), service.spec
     if service.replicas < 0:
         yield sentence((*path, "replicas"), f"{field}.replicas must be non-negative")
@@ -123,7 +131,7 @@ def _service(graph: InferenceGraph, service: GraphService) -> Iterator[Issue]:
         yield Issue((*path, "multinode", "nodeCount"), ErrorType.INVALID, f"must be at most {MOST_NODES}", service.nodes)
     if spec.ingress is not None and spec.ingress.enabled and not spec.ingress.host:
         yield sentence((*path, "ingress", "host"), f"{field}.ingress.host is required when ingress is enabled")
-    yield from _mounts(path, field, service)
+    yield from _mounts(path, field, service, has_framework=has_framework)
     if spec.shared_memory is not None and not spec.shared_memory.disabled and _is_absent(spec.shared_memory.size):
         yield sentence((*path, "sharedMemory", "size"), f"{field}.sharedMemory.size is required when disabled is false")
     yield from _gpus(path, service)
@@ -131,8 +139,8 @@ def _service(graph: InferenceGraph, service: GraphService) -> Iterator[Issue]:
     yield from _metadata(path, spec)
 
 
-def _mounts(path: Path, field: str, service: GraphService) -> Iterator[Issue]:
-    """The issues of volume mounts. A cache may do without a path where the framework has a default: vLLM."""
+def _mounts(path: Path, field: str, service: GraphService, *, has_framework: bool) -> Iterator[Issue]:
+    """The issues of volume mounts. A cache may do without a path where the framework has a default: vLLM; not judged if none is found."""
     for number, mount in enumerate(service.spec.volume_mounts):
         place, where = (*path, "volumeMounts", number), f"{field}.volumeMounts[{number}]"
         if not mount.name:
@@ -141,7 +149,7 @@ def _mounts(path: Path, field: str, service: GraphService) -> Iterator[Issue]:
             continue
         if not mount.use_as_compilation_cache:
             yield sentence((*place, "mountPoint"), f"{where}.mountPoint is required when useAsCompilationCache is false")
-        elif service.framework is not Framework.VLLM:
+        elif has_framework and service.framework is not Framework.VLLM:
             yield sentence(
                 (*place, "mountPoint"),
                 f"{where}: volumeMount with useAsCompilationCache=true requires an explicit mountPoint "

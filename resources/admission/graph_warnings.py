@@ -14,7 +14,7 @@ from resources.base.labels import GRAPH_SCHEDULER, OTHER_VERSION, POD_FORM, SPRE
 from resources.dynamo.backends.executor import BACKEND, ORIGIN
 from resources.dynamo.backends.parallelism import mismatch
 from resources.dynamo.model.form import PROVIDER
-from resources.dynamo.model.framework import WORKERS, Framework
+from resources.dynamo.model.framework import OTHERS, WORKERS, Framework
 from resources.dynamo.model.graph import (
     ENABLE_GROVE,
     ENABLE_METRICS,
@@ -40,6 +40,7 @@ from resources.schema.dynamo import DynamoGraphDeployment, ExtraPodMetadata, Gra
 from resources.schema.dynamo_parts import TemplateMetadata
 from resources.schema.issues import Located, Path, spelled
 from resources.schema.meta import ObjectMeta
+from resources.schema.unknown_fields import nearest_name
 
 KEYS: Final = frozenset(
     (
@@ -110,6 +111,7 @@ def _service(service: GraphService) -> Iterator[Located]:
     if service.component_type == "planner" and not service.extra_pod_spec.get("serviceAccountName"):
         text = f"planners run as the ServiceAccount {PLANNER_ACCOUNT}; neither it nor its roles are created, so it must exist"
         yield about_service(service, f"{field}: {text}")
+    yield from _types(service)
     yield from dict.fromkeys(_pull_secrets(service))
     if spec.autoscaling is not None:
         yield about_service(service, f"{field}.autoscaling {AUTOSCALING}", "autoscaling")
@@ -119,6 +121,16 @@ def _service(service: GraphService) -> Iterator[Located]:
     if spec.global_dynamo_namespace is not None:
         text = f"{field}.globalDynamoNamespace is ignored: the Dynamo namespace is that of dynamoNamespace"
         yield about_service(service, text, "globalDynamoNamespace")
+
+
+def _types(service: GraphService) -> Iterator[Located]:
+    """A type that is nearly one of those with defaults: any is accepted. With another first letter it is another word, such as `encode`."""
+    for key, written in (("componentType", service.spec.component_type), ("subComponentType", service.spec.sub_component_type)):
+        kind = (written or "").lower()
+        known = sorted(each for each in WORKERS | OTHERS if each[0] == kind[:1])
+        if kind not in known and (near := nearest_name(kind, known)):
+            text = f"{service_field(service.name)}.{key}: {quote(kind)} is none of the types with a meaning; did you mean {near}?"
+            yield about_service(service, text, key)
 
 
 def _pull_secrets(service: GraphService) -> Iterator[Located]:

@@ -56,6 +56,7 @@ FIELDS: Final = (
     (re.compile(r"\bspec\.envs\b"), "spec.env"),
     (re.compile(r"\bmainContainer\b"), "main"),
     (re.compile(r"\bcomponentType: worker\b"), "type: worker"),
+    (re.compile(r"(?<=\])\.(?:componentType|subComponentType)(?=: )"), ".type"),
     (re.compile(r"\bsharedMemory\.disabled\b"), "sharedMemorySize: 0"),
 )
 """What texts say of fields of v1alpha1 -> the same of v1beta1."""

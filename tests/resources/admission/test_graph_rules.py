@@ -71,6 +71,23 @@ REJECTED = [
         ["spec.pvcs[0].size is required when create is true"],
         id="a volume without any size",
     ),
+    pytest.param(
+        graph(pvcs=[{"name": "b", "create": True, "storageClass": "s", "size": "-1Gi", "volumeAccessMode": "ReadWriteAll"}]),
+        [
+            'spec.pvcs[0].volumeAccessMode: Unsupported value: "ReadWriteAll": '
+            'supported values: "ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"',
+            'spec.pvcs[0].size: Invalid value: "-1Gi": must be greater than zero',
+        ],
+        id="a volume that the API server refuses",
+    ),
+    pytest.param(
+        graph({"decode": wide(volumeMounts=[{"name": "c", "useAsCompilationCache": True}])}, backendFramework="sglang"),
+        [
+            "failed to determine backend framework for service decode: backend framework mismatch: "
+            'detected "vllm" from command but explicitly configured as "sglang"'
+        ],
+        id="of a framework that is not known nothing else is said",
+    ),
     pytest.param(graph(pvcs=[{"name": "a"}, {"name": "a"}]), ['spec.pvcs[1].name: Duplicate value: "a"'], id="one volume twice"),
     pytest.param(one(replicas=-1), ["spec.services[decode].replicas must be non-negative"], id="replicas"),
     pytest.param(

@@ -63,6 +63,15 @@ WARNINGS = [
         [],
         id="a planner with its own ServiceAccount",
     ),
+    pytest.param(
+        worker(componentType="Frontned", subComponentType="decoder"),
+        [
+            "spec.services[decode].componentType: frontned is none of the types with a meaning; did you mean frontend?",
+            "spec.services[decode].subComponentType: decoder is none of the types with a meaning; did you mean decode?",
+        ],
+        id="types that are typing errors",
+    ),
+    pytest.param(worker(componentType="encode", subComponentType="router"), [], id="types of others"),
     pytest.param(worker(autoscaling={"enabled": True}), [AUTOSCALING], id="autoscaling"),
     pytest.param(
         worker(scalingAdapter={}),
