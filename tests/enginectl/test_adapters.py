@@ -240,7 +240,7 @@ def test_an_adapter_of_another_name_counts_as_the_one_of_its_service(box: Box, e
         ((ALPHA, adapter(-1)), 19, "spec.replicas"),
         ((ALPHA, adapter(4).replace("serviceName", "componentName")), 22, "componentName: unknown field: did you mean serviceName?"),
         ((BETA, adapter(4, "v1beta1").replace("ntName", "ntNam")), 22, "componentNam: unknown field: did you mean componentName?"),
-        ((BETA, adapter(4, "v1beta1").replace("componentName", "serviceName")), 22, "serviceName: unknown field: did you mean componentName?"),
+        ((BETA, adapter(4, "v1beta1").replace("componentName", "serviceName")), 22, "unknown field: did you mean componentName?"),
         ((ALPHA, adapter(4).replace("replicas", "replica")), 19, "spec.replica: unknown field: did you mean replicas?"),
         ((ALPHA, adapter(4, "v1beta1").replace("    componentName: Decode\n", "")), 20, "dgdRef.componentName"),
         ((ALPHA, adapter(4), adapter(5)), 24, "appears twice"),
