@@ -80,14 +80,6 @@ REJECTED = [
         ],
         id="a volume that the API server refuses",
     ),
-    pytest.param(
-        graph({"decode": wide(volumeMounts=[{"name": "c", "useAsCompilationCache": True}])}, backendFramework="sglang"),
-        [
-            "failed to determine backend framework for service decode: backend framework mismatch: "
-            'detected "vllm" from command but explicitly configured as "sglang"'
-        ],
-        id="of a framework that is not known nothing else is said",
-    ),
     pytest.param(graph(pvcs=[{"name": "a"}, {"name": "a"}]), ['spec.pvcs[1].name: Duplicate value: "a"'], id="one volume twice"),
     pytest.param(one(replicas=-1), ["spec.services[decode].replicas must be non-negative"], id="replicas"),
     pytest.param(
@@ -162,12 +154,12 @@ REJECTED = [
         id="two Dynamo namespaces",
     ),
     pytest.param(
-        graph({"decode": worker(framework="vllm")}, backendFramework="sglang"),
+        graph({"decode": wide(volumeMounts=[{"name": "c", "useAsCompilationCache": True}])}, backendFramework="sglang"),
         [
             "failed to determine backend framework for service decode: backend framework mismatch: "
             'detected "vllm" from command but explicitly configured as "sglang"'
         ],
-        id="another framework than the command's",
+        id="another framework than the command's, and nothing else",
     ),
     pytest.param(
         graph({"decode": wide("--x", framework="trtllm", gpus="2.5"), "prefill": wide(gpus="-1")}),
