@@ -236,23 +236,34 @@ class Memo:
 
         Facts are equal if they are the same object, or of the same type and equal by `==`; classes with `eq=False` by identity only.
         """
-        stored = self._results.get(key)
+        stored = self._stored(key)
         self._used.add(key)
         if stored is not None and (_are_identical(stored[0], facts) or is_equal(stored[0], facts)):
+            self._results[key] = stored
             known: T = stored[1]
             return known
+        return self._made(key, facts, make)
+
+    def _made(self, key: Hashable, facts: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """A new result, which is stored and counted."""
         result = make()
         self._results[key] = (facts, result)
         self.steps.take()
         return result
 
+    def _stored(self, key: Hashable) -> tuple[tuple[Any, ...], Any] | None:
+        """The facts and the result that were stored under the key last, here or in the earlier memo."""
+        stored = self._results.get(key)
+        return stored if stored is not None or self._earlier is None else self._earlier._stored(key)
+
     def recall_until(
         self, key: Hashable, facts: tuple[Any, ...], now: datetime, make: Callable[[], T], until: Callable[[T], datetime | None]
     ) -> T:
         """Like `recall`, for a result that also expires: from the time that `until` returns for it, a new one is computed."""
-        stored = self._results.get(key)
+        stored = self._stored(key)
         if stored is not None and (expiry := until(stored[1])) is not None and now >= expiry:
-            del self._results[key]
+            self._used.add(key)
+            return self._made(key, facts, make)
         return self.recall(key, facts, make)
 
     def recall_all(
@@ -269,7 +280,7 @@ class Memo:
         `make` gets the position, and the last result for the name if there is one. What is unchanged takes no call for each name.
         `has_expired`: whether a result is computed anew although its facts are equal.
         """
-        stored = self._results.get(key)
+        stored = self._stored(key)
         self._used.add(key)
         before = (stored[1] if stored is not None else _All()).of(names, len(columns))
         changed: Sequence[int] = range(len(names))
@@ -323,10 +334,8 @@ class Memo:
 
     def last(self, key: Hashable) -> Any:
         """What was last stored under the key with `remember`; None if nothing was."""
-        stored = self._results.get(key)
-        if stored is not None:
-            return stored[1]
-        return self._earlier.last(key) if self._earlier is not None else None
+        stored = self._stored(key)
+        return stored[1] if stored is not None else None
 
     def remember(self, key: Hashable, value: Any) -> None:
         """Store a value under a key of its own. Its reader finds out whether it still applies."""

@@ -104,6 +104,20 @@ def test_of_many_results_the_expired_one_is_computed_again() -> None:
     assert recalled_all(memo, [], columns, expired="b1") == ("a1", "b2")
 
 
+def test_what_an_earlier_memo_remembers_counts_until_the_facts_differ_or_it_expires() -> None:
+    earlier, made = Memo(), [""]
+    earlier.scope("inner").recall("key", ("fact",), lambda: 1)
+    earlier.recall_until("expiring", (), NOW, lambda: 1, lambda _: NOW)
+    all_earlier = recalled_all(earlier, [], {"a": 1, "b": 2})
+    memo = Memo(earlier)
+
+    assert memo.scope("inner").recall("key", ("fact",), lambda: 2) == 1
+    assert memo.scope("inner").recall("key", ("another",), lambda: 3) == 3
+    assert earlier.scope("inner").recall("key", ("fact",), lambda: 4) == 1
+    assert memo.recall_until("expiring", (), NOW, lambda: 2, lambda _: NOW) == 2
+    assert recalled_all(memo, made, {"a": 1, "b": 2}) is all_earlier and made == [""]
+
+
 def test_results_that_a_round_did_not_use_are_forgotten_and_those_of_other_scopes_are_not() -> None:
     memo = Memo()
     memo.recall("kept", (), lambda: 1)

@@ -1,10 +1,12 @@
 """Needs: which facts a preview reads depends on what follows the first pass."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from engine import tick
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.simulation import existing
 from engine.guard import Limits
@@ -21,6 +23,7 @@ from resources.preview.facts import FirstPass
 from resources.preview.forecasting import Needs, forecast_of, needs
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, podcliqueset
+from tests.counting import counted
 from tests.laws.toy import CONFIGURATION, START
 from tests.mnnvl.sets import auto
 from tests.stories.graphs import graph, service
@@ -30,9 +33,9 @@ SELECTIVE = {"nodeSelector": {"zone": "a"}, "containers": [{"name": "main", "ima
 
 def first_pass(world: World, *manifests: dict[str, Any]) -> FirstPass:
     """The first pass over a world with these manifests."""
-    proposed = propose(world, manifests)
-    planned = plan_all(BLUEPRINTS, proposed, START, CONFIGURATION, Memo(), Limits())
-    return FirstPass(START, proposed, planned, CONFIGURATION, Intent(manifests))
+    proposed, memo = propose(world, manifests), Memo()
+    planned = plan_all(BLUEPRINTS, proposed, START, CONFIGURATION, memo, Limits())
+    return FirstPass(START, proposed, planned, CONFIGURATION, Intent(manifests, memo=memo))
 
 
 def foreseen(first: FirstPass) -> Needs:
@@ -45,6 +48,14 @@ def world_after(first: FirstPass) -> World:
     forecast = forecast_of(first)
     assert forecast is not None
     return forecast.end
+
+
+def listed(lives: Iterable[Live]) -> World:
+    """The world of these objects, as it is assembled from lists."""
+    of_root: dict[bool, list[Live]] = {True: [], False: []}
+    for each in lives:
+        of_root[each.id.kind in (kinds.PODCLIQUESET.name, kinds.DYNAMO_GRAPH.name)].append(each)
+    return assemble(BLUEPRINTS, of_root[True], of_root[False], {})
 
 
 def demo(replicas: int) -> dict[str, Any]:
@@ -74,6 +85,21 @@ def test_a_forecast_ends_when_its_work_is_used_up() -> None:
     assert ends == [False, True]
 
 
+def test_workloads_that_do_not_change_are_not_planned_again_for_a_forecast() -> None:
+    beside = podcliqueset("beside", clique("a", pod_spec=SELECTIVE))
+    alone, both = (listed(existing(world_after(first_pass(World(()), *bodies)))) for bodies in ([demo(1)], [demo(1), beside]))
+
+    assert plans_for_a_forecast(first_pass(both, demo(2))) == plans_for_a_forecast(first_pass(alone, demo(2)))
+
+
+def plans_for_a_forecast(first: FirstPass) -> int:
+    """How many plans a forecast computes after the first pass."""
+    with counted({"planned": tick._plan_of}) as counts:
+        forecast = forecast_of(first)
+    assert forecast is not None and forecast.passes and forecast.is_finished
+    return counts["planned"]
+
+
 def test_an_update_counts_the_pods_that_exist_once() -> None:
     world = world_after(first_pass(World(()), demo(1)))
     pods = {live.uid for root in world.roots for live in root.lives() if live.id.kind == kinds.POD.name}
@@ -96,8 +122,7 @@ def test_components_in_namespaces_in_which_nothing_happens_need_no_room() -> Non
     beside["metadata"]["namespace"] = "other"
     settled = [each for body in (demo(1), beside) for each in existing(world_after(first_pass(World(()), body)))]
     lives = [refused(each) if each.id.kind == kinds.POD.name else each for each in settled]
-    roots = [each for each in lives if each.id.kind in (kinds.PODCLIQUESET.name, kinds.DYNAMO_GRAPH.name)]
-    first = first_pass(assemble(BLUEPRINTS, roots, [each for each in lives if each not in roots], {}))
+    first = first_pass(listed(lives))
     forecast = forecast_of(first)
 
     assert any(is_component(each.id) for each in lives)
