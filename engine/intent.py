@@ -200,6 +200,8 @@ class Intent(Struct, frozen=True, eq=False):
     """Root of a manifest -> part of it -> how many replicas manifests beside its own ask for. A sync writes them once."""
     beside: Mapping[ResourceId, str] = field(default_factory=dict)
     """The objects beside the manifests, which nobody applies here -> where each is written."""
+    world: World | None = None
+    """What an earlier pass with that memo was planned for, as listed: what has not changed is not computed again. None: there was none."""
 
 
 NOTHING = Intent()

@@ -64,6 +64,29 @@ def assemble(
     return World(by_id, tuple(sorted(orphans, key=lambda live: live.id)), incomplete, shared.references, unserved, sharing=sharing)
 
 
+def as_listed(world: World) -> World:
+    """The world with what was listed of each root alone, as `assemble` returns it: the rest is found out anew."""
+    return replace(world, roots=Revised((each.root.id for each in world.roots), map(_as_listed, world.roots)))
+
+
+def _as_listed(observed: Observed) -> Observed:
+    """The same object if nothing but what was listed is known of it."""
+    others = (observed.proposal, observed.proposer, observed.namespace_phase, observed.allowance)
+    if all(each is None for each in others) and not (observed.looked_up or observed.nested):
+        return observed
+    return Observed(
+        observed.root,
+        observed.slices,
+        foreign=observed.foreign,
+        mislabelled=observed.mislabelled,
+        incomplete=observed.incomplete,
+        references=observed.references,
+        unserved=observed.unserved,
+        failed_calls=observed.failed_calls,
+        trials=observed.trials,
+    )
+
+
 class _Known:
     """The objects of the previous world."""
 

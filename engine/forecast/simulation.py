@@ -19,7 +19,7 @@ from engine.forecast.store import SYNTHETIC, ForecastStore
 from engine.guard import Limits
 from engine.ids import Kind, ResourceId
 from engine.intent import Intent
-from engine.memo import Memo, Revised
+from engine.memo import Memo
 from engine.namespaces import with_phases
 from engine.observed import Live, Observed, World, live
 from engine.operation import Create, Creation, Delete, Operation, Patch, Replace, body_of
@@ -27,7 +27,7 @@ from engine.ownership import with_owned
 from engine.plan import Plan, changed
 from engine.proposal import compose, propose
 from engine.tick import Plans, executable, plan_all
-from engine.world import assemble, with_foreign
+from engine.world import as_listed, assemble, with_foreign
 from engine.world_update import with_trials_of_new
 
 FROM: Final = 64
@@ -159,8 +159,7 @@ class _Simulation(Generic[C]):
     ) -> None:
         self.blueprints, self.intent, self.configuration = blueprints, intent, configuration
         self.model, self.limits, self.first = model, limits, world
-        self.memo, self.last = Memo(intent.memo), world
-        self.previous = replace(world, roots=Revised((each.root.id for each in world.roots), map(_as_listed, world.roots)))
+        self.memo, self.previous, self.last = Memo(intent.memo), as_listed(world), world
         self.root_keys = _keys(blueprint.kind for blueprint in blueprints)
         self.reference_keys = _keys(kind for blueprint in blueprints for kind in blueprint.references(configuration))
         self.children = frozenset(live.id for live in _children(world))
@@ -316,24 +315,6 @@ class _Simulation(Generic[C]):
         known = {id: self.store.find(id) for id in ids}
         facts = (observed, tuple(known), *known.values())
         return self.memo.scope(observed.root.id).recall("lookups", facts, lambda: replace(observed, looked_up=known))
-
-
-def _as_listed(observed: Observed) -> Observed:
-    """The observation with what was listed of the root alone, the same object if that is all: the rest is found out anew."""
-    others = (observed.proposal, observed.proposer, observed.namespace_phase, observed.allowance)
-    if all(each is None for each in others) and not (observed.looked_up or observed.nested):
-        return observed
-    return Observed(
-        observed.root,
-        observed.slices,
-        foreign=observed.foreign,
-        mislabelled=observed.mislabelled,
-        incomplete=observed.incomplete,
-        references=observed.references,
-        unserved=observed.unserved,
-        failed_calls=observed.failed_calls,
-        trials=observed.trials,
-    )
 
 
 def _keys(kinds: Iterable[Kind]) -> frozenset[str]:

@@ -396,4 +396,4 @@ async def preview(engine: Engine[C], intent: Intent = NOTHING, verdicts: Verdict
     Raises `Unauthorized`, and `Unreachable` when nothing can be listed.
     """
     tune_gc()
-    return await observe_and_plan(engine, Memory(Memo(intent.memo), verdicts=verdicts or Verdicts()), intent)
+    return await observe_and_plan(engine, Memory(Memo(intent.memo), intent.world, verdicts=verdicts or Verdicts()), intent)

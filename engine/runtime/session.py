@@ -131,7 +131,7 @@ class _Session(Generic[C]):
         self.observer = observer
         self.before_writing: Callable[[Pass[C]], Awaitable[None]] | None = None
         """What is still to be called before anything but a status is written."""
-        self.memory = WriterMemory(Memo(intent.memo), verdicts=verdicts or Verdicts())
+        self.memory = WriterMemory(Memo(intent.memo), intent.world, verdicts=verdicts or Verdicts())
         self.lease = replace(lease, steps=self.memory.steps) if lease is not None else None
         self.backoff = Backoff(LONGEST_PAUSE)
         self.internal_errors = InternalErrors(log) if log else None

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from engine import planner
 from resources.install.webhooks import DEFAULT_SET, VALIDATE_SET, Webhook
 from tests.counting import HASHING, READING_GRAPHS, counted, read, read_graph
 from tests.enginectl.box import Box
@@ -122,6 +123,17 @@ def test_an_edited_manifest_is_read_once_beside_the_stored_set(engine: Engine, b
         assert engine("sync", "-y", "-f", file).code == 0
 
     assert [previewed, saved, applied] == [read(1, PODS, stored=1)] * 3
+
+
+def test_what_has_not_changed_since_the_preview_of_a_sync_is_not_planned_again(engine: Engine, box: Box) -> None:
+    assert engine("sync", "-y", "-f", SET).code == 0
+    counted_parts = {}
+    for words in (("diff",), ("sync", "-y", "--policy", ROOT / "examples" / "policies")):
+        with counted({"parts": planner._Planning._plan}) as counts:
+            assert engine(*words).code == 0
+        counted_parts[words[0]] = counts["parts"]
+
+    assert counted_parts["sync"] == counted_parts["diff"] > 0
 
 
 @pytest.mark.anyio

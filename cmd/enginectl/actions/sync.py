@@ -20,6 +20,7 @@ from engine.runtime.passes import Pass
 from engine.runtime.provider import Client, Provider
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.runtime.verdicts import Verdicts
+from engine.world import as_listed
 from enginectl.actions import requirements
 from enginectl.actions.announcement import Announcement
 from enginectl.actions.approved import foreign_circumstances, refuse
@@ -46,6 +47,7 @@ from enginectl.wiring.leases import lease_of, purpose_of, renewing
 from enginectl.wiring.tracing import traced
 from providers.read_only import ReadOnlyProvider
 from resources.ports.configuration import Configuration
+from resources.preview.facts import FirstPass
 from resources.preview.pod_patterns import with_patterns
 
 CODES = {
@@ -101,6 +103,8 @@ class Agreement(Struct, frozen=True, eq=False):
     """Limits the sync to what was agreed to."""
     verdicts: Verdicts = field(default_factory=Verdicts)
     """What the server has said of new templates."""
+    first: FirstPass | None = None
+    """The pass of the preview that was agreed to; None: there was no preview."""
 
 
 async def sync(wiring: Wiring, stop: anyio.CancelScope, request: SyncRequest) -> Exit:
@@ -180,7 +184,7 @@ async def agreed(
     if (code := await refused(gates, seen)) is not None:
         return code
     ledger = arrangement.ledger(seen)
-    return Agreement(request.give_up_at + clock.monotonic() - asked_at, seen.report.judgement, ledger, verdicts)
+    return Agreement(request.give_up_at + clock.monotonic() - asked_at, seen.report.judgement, ledger, verdicts, seen.first)
 
 
 async def apply(
@@ -195,11 +199,12 @@ async def apply(
     """Make passes as the holder of the lease, and show their progress. Returns what was done and what is left."""
     clock, limits, selection = wiring.clock, request.preview.limits, checked.scope.selection
     intent = intent_of(request.preview, checked.scope, checked.admitted)
+    if (first := agreement.first) is not None:
+        intent = replace(intent, memo=first.intent.memo, world=as_listed(first.world))
 
     async def announce_first(current: Pass[Configuration]) -> None:
         engine, left = engine_of(wiring, ReadOnlyProvider(checked.provider), selection, limits), agreement.give_up_at - clock.monotonic()
-        first = first_pass_of(current, intent, limits)
-        await announcement.of_first_pass(engine, first, left, assume_nodes=request.preview.assume_nodes)
+        await announcement.of_first_pass(engine, first_pass_of(current, intent, limits), left, assume_nodes=request.preview.assume_nodes)
 
     async with renewing(wiring, wiring.log) as renewal:
         lease = lease_of(wiring, client, purpose_of(request.command, request.files, selection, request.preview.focus), renewal)
