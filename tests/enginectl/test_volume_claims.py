@@ -43,7 +43,7 @@ def test_what_pods_need_and_is_missing_ends_alike_in_diff_and_sync_until_it_exis
             for _ in range(2):  # Also when there is nothing left to write.
                 shown = engine("diff", "-f", file)
                 assert shown.code == Exit.STUCK and missing in shown.out, shown.out
-                synced = engine("sync", "-f", file, "--yes", "--timeout", "5s")
+                synced = engine("sync", "-f", file, "--yes", "--timeout", "12s")
                 assert synced.code == Exit.STUCK, synced.out + synced.err
         assert MISSING not in engine("diff", "-f", mounting, "--against", "empty").out
         (claim := tmp_path / "claim.json").write_text(json.dumps({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **CLAIM}))
@@ -54,7 +54,7 @@ def test_what_pods_need_and_is_missing_ends_alike_in_diff_and_sync_until_it_exis
         box.create(PVC, {**CLAIM, "metadata": {**CLAIM["metadata"], "finalizers": ["example.com/kept"]}})
         box.delete(PVC, "weights")
         assert "PersistentVolumeClaim weights is being deleted" in engine("diff", "-f", mounting).out
-        assert engine("sync", "-f", mounting, "--yes", "--timeout", "5s").code == Exit.STUCK
+        assert engine("sync", "-f", mounting, "--yes", "--timeout", "12s").code == Exit.STUCK
         box.change(PVC, "weights", {"metadata": {"finalizers": None}})
 
         box.create(PVC, CLAIM)
