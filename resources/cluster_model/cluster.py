@@ -311,7 +311,7 @@ class ModelledCluster:
             self._unclaimed[live.id] = None
         elif not facts.node and self._gangs.keeps(store, live):
             return
-        elif stays_as_it_is(facts, store.now):
+        elif stays_as_it_is(facts, store.now, store.find(self._root_of(live))):
             if self._room is None or not self._room.is_explained(live.uid):
                 self._used.add(Assumption.FAILURES_STAY)
         elif facts.node or self._room is None or not self._room.ask(live, self._root_of(live), self._slots.of(store, live)):

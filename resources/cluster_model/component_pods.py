@@ -82,13 +82,14 @@ def starting(component: Live, before: Live | None, read: Sequence[Live] = ()) ->
 def is_hindered(component: Live, before: Live | None, read: Sequence[Live]) -> bool:
     """Whether a pod of a component that has its template and stays cannot run: its controller goes no further. `before`, `read`: see above.
 
-    Pods beyond its number of replicas do not count: its controller deletes those that are not ready first.
+    Pods beyond its number of replicas do not count: its controller deletes those that are not ready first. Nor does a pod that has failed
+    once and runs again: it may still load its model.
     """
     if not read or before is None or before.uid != component.uid or _replaces(before, component):
         return False
     total = sum(count for count, _ in templates_of(mapping(component.body.get("spec"))).values())
     active = [facts for facts in map(facts_of, read) if facts.phase not in ENDED]
-    return sum(facts.hindered for facts in active) > max(0, len(active) - total)
+    return sum(facts.kept_from_starting for facts in active) > max(0, len(active) - total)
 
 
 def _with_existing(component: Live) -> Live:

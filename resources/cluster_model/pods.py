@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from engine.conditions import find, is_true
+from engine.conditions import find
+from engine.duration import parse
 from engine.forecast.cluster_model import Effects, Level, worst_first
 from engine.forecast.store import SYNTHETIC, ForecastStore
 from engine.ids import ResourceId
@@ -68,15 +69,20 @@ def is_synthetic(live: Live) -> bool:
     return live.uid.startswith(SYNTHETIC)
 
 
-def stays_as_it_is(facts: PodFacts, now: datetime) -> bool:
-    """Whether a pod that is not ready stays so: it existed before the forecast and something is wrong with it."""
+def stays_as_it_is(facts: PodFacts, now: datetime, root: Live | None = None) -> bool:
+    """Whether a pod that is not ready stays so: it existed before the forecast and something is wrong with it. `root`: its set."""
     if is_synthetic(facts.live):
         return False
-    return facts.hindered or is_refused(facts) or _has_lost_its_node(facts) or (facts.unready and not _is_loading(facts, now))
+    return facts.hindered or is_refused(facts) or (facts.unready and not _is_loading(facts, now, root))
 
 
-def _is_loading(facts: PodFacts, now: datetime) -> bool:
-    """Whether a pod was never ready and has not had long to become so: a model takes its time to load."""
+def _is_loading(facts: PodFacts, now: datetime, root: Live | None) -> bool:
+    """Whether a pod was never ready and has not had long to become so: a model takes its time to load.
+
+    Not where gangs that are not ready are recycled sooner: what that does is told.
+    """
+    if root is not None and _termination_delay(root) < LOADED_WITHIN:
+        return False
     status = mapping(facts.live.body.get("status"))
     ready, started = find(mappings(status.get("conditions")), "Ready") or {}, status.get("startTime")
     since = ready.get("lastTransitionTime")
@@ -85,11 +91,12 @@ def _is_loading(facts: PodFacts, now: datetime) -> bool:
     return moment(since) - moment(started) <= FIRST_STATUS and now - moment(started) < LOADED_WITHIN
 
 
-def _has_lost_its_node(facts: PodFacts) -> bool:
-    """Whether another than its kubelet says that a pod is not ready: its containers are, and nobody else has to say that it is."""
-    conditions = list(mappings(mapping(facts.live.body.get("status")).get("conditions")))
-    is_unheard = is_true(conditions, "ContainersReady") and not facts.ready
-    return is_unheard and not mapping(facts.live.body.get("spec")).get("readinessGates")
+def _termination_delay(root: Live) -> timedelta:
+    """The time after which a set recycles gangs that are not ready; as long as can be if it names none, for the default is hours."""
+    try:
+        return parse(str(mapping(mapping(root.body.get("spec")).get("template")).get("terminationDelay")))
+    except ValueError:
+        return timedelta.max
 
 
 def is_refused(facts: PodFacts) -> bool:

@@ -6,6 +6,7 @@ from typing import Final
 from engine.conditions import find
 from engine.ids import ResourceId
 from engine.observed import Live
+from engine.report.printable import clipped
 from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import count, mapping, mappings
@@ -19,6 +20,8 @@ FindLive = Callable[[ResourceId], Live | None]
 
 SETS_NOT_READY: Final = "Some LeaderWorkerSets are not ready"
 DEPLOYMENT_NOT_READY: Final = "Deployment is not ready"
+WORDS: Final = 300
+"""How many characters of a refusal are quoted: a status has room for those of all services."""
 
 
 def component_states(graph: InferenceGraph, find: FindLive) -> tuple[ServiceState, ...]:
@@ -100,20 +103,21 @@ def _deployment_detail(service: GraphService, id: ResourceId, live: Live | None,
     desired = service.replicas if not service.is_scaled_by_others else count(spec.get("replicas"))
     if desired == 0:
         return ""
-    if status.get("observedGeneration", live.generation) == live.generation and (refusal := _refusal(status)):
-        return f"{subject}: its pods are refused: {refusal}"
     for field, word in (("updatedReplicas", "updated"), ("availableReplicas", "available")):
         if (number := count(status.get(field))) < desired:
-            return f"{subject}: desired={desired}, {word}={number}"
+            is_current = status.get("observedGeneration", live.generation) == live.generation
+            refusal = _refusal(status) if is_current else ""
+            return f"{subject}: its pods are refused: {refusal}" if refusal else f"{subject}: desired={desired}, {word}={number}"
     if (outdated := count(status.get("replicas")) - count(status.get("updatedReplicas"))) > 0:
         return f"{subject}: desired={desired}, outdated={outdated}"
     return _unavailable(subject, live, status)
 
 
 def _refusal(status: Body) -> str:
-    """With which words the API server refuses pods to the controller of a Deployment; empty if it does not."""
+    """With which words the API server refuses pods to the controller of a Deployment, in short; empty if it does not."""
     failure = find(mappings(status.get("conditions")), "ReplicaFailure") or {}
-    return str(failure.get("message") or "") if failure.get("status") == "True" else ""
+    is_refused = failure.get("status") == "True" and failure.get("reason") == "FailedCreate"
+    return clipped(str(failure.get("message") or ""), WORDS) if is_refused else ""
 
 
 def _unavailable(subject: str, live: Live, status: Body) -> str:

@@ -65,8 +65,13 @@ class PodFacts(Struct, frozen=True, eq=False):
 
     @property
     def hindered(self) -> bool:
-        """Whether a container has failed before, or cannot start: its image cannot be had, it ends again and again, a key is missing."""
-        return self.failing or bool(self.node and self.reason and not self.ready)
+        """Whether a container has failed before, or cannot start."""
+        return self.failing or self.kept_from_starting
+
+    @property
+    def kept_from_starting(self) -> bool:
+        """Whether a container waits and cannot start now: its image cannot be had, it ends again and again, a key is missing."""
+        return bool(self.node and self.reason and not self.ready)
 
     @property
     def terminating(self) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.operation import WriteStatus
+from engine.operation import Operation, Patch, WriteStatus
 from engine.plan import Wait
+from resources.base.fields import mapping
 from resources.cluster_model.component_pods import of_newest_template
 from resources.cluster_model.pods import is_late, is_refused
 from resources.model.pod_facts import PodFacts, facts_of
@@ -22,17 +23,24 @@ def late_components(first: FirstPass) -> Iterator[UnreadyComponent]:
 
 
 def hindered_remarks(first: FirstPass) -> Iterator[tuple[ResourceId, str]]:
-    """Which pod of the newest template cannot run, of components that the pass leaves as they are and that are not late."""
-    for each in _unchanged(first) if first.component_pods else ():
-        hindered = (pod for pod in map(facts_of, first.component_pods.get(each.live.id, ())) if pod.hindered)
+    """Which pod of the newest template cannot run, of components that the pass leaves as they are or only scales, and that are not late."""
+    for each in _unchanged(first, may_scale=True) if first.component_pods else ():
+        hindered = (pod for pod in map(facts_of, first.component_pods.get(each.live.id, ())) if pod.kept_from_starting)
         if not is_late(each.live) and (pod := next(hindered, None)) is not None:
             yield each.root, f"{each.live.id.kind} {each.live.id.name}: {_trouble(pod)}"
 
 
-def _unchanged(first: FirstPass) -> Iterator[UnreadyComponent]:
-    written = {each.id for plan in first.planned.plans for each in plan.operations if not isinstance(each, WriteStatus)}
+def _unchanged(first: FirstPass, *, may_scale: bool = False) -> Iterator[UnreadyComponent]:
+    """Those that the pass leaves as they are; with `may_scale` also those of which it changes the number of replicas alone."""
+    operations = (each for plan in first.planned.plans for each in plan.operations if not isinstance(each, WriteStatus))
+    written = {each.id for each in operations if not (may_scale and _only_scales(each))}
     roots = [plan.root for plan in first.planned.plans]
     return (each for each in unready_components(first, roots) if each.live.id not in written)
+
+
+def _only_scales(operation: Operation) -> bool:
+    """Whether an operation changes the number of replicas of an object alone."""
+    return isinstance(operation, Patch) and operation.patch.keys() == {"spec"} and mapping(operation.patch["spec"]).keys() == {"replicas"}
 
 
 def late_remarks(first: FirstPass, facts: Facts) -> Iterator[tuple[ResourceId, str | Wait]]:

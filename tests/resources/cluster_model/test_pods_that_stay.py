@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.observed import live
+from engine.observed import Live, live
 from resources.cluster_model.pods import stays_as_it_is
 from resources.model.pod_facts import facts_of
 
@@ -14,16 +14,13 @@ AT_ONCE, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 RUNNING: dict[str, Any] = {"name": "main", "started": True, "state": {"running": {}}}
 
 
-def stays(minutes: int, unready_since: str, *, containers_ready: bool = False, container: dict[str, Any] = RUNNING, **spec: Any) -> bool:
+def stays(minutes: int, unready_since: str, *, container: dict[str, Any] = RUNNING, root: Live | None = None) -> bool:
     """Whether a pod stays unready that has been on a node for so long."""
-    conditions = [
-        {"type": "ContainersReady", "status": str(containers_ready)},
-        {"type": "Ready", "status": "False", "lastTransitionTime": unready_since},
-    ]
-    status = {"startTime": AT_ONCE, "conditions": conditions, "containerStatuses": [{**container, "ready": containers_ready}]}
+    conditions = [{"type": "Ready", "status": "False", "lastTransitionTime": unready_since}]
+    status = {"startTime": AT_ONCE, "conditions": conditions, "containerStatuses": [{**container, "ready": False}]}
     metadata = {"name": "p", "namespace": "ml", "uid": "u"}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": "n", **spec}, "status": status}
-    return stays_as_it_is(facts_of(live(pod)), START + timedelta(minutes=minutes))
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": "n"}, "status": status}
+    return stays_as_it_is(facts_of(live(pod)), START + timedelta(minutes=minutes), root)
 
 
 @pytest.mark.parametrize(("minutes", "since", "expected"), [(30, AT_ONCE, False), (90, AT_ONCE, True), (30, LATER, True)])
@@ -33,9 +30,12 @@ def test_a_pod_that_was_never_ready_may_still_load_its_model_and_one_that_was_re
     assert stays(minutes, since) is expected
 
 
-def test_a_pod_whose_containers_are_ready_has_lost_its_node_unless_others_have_a_say() -> None:
-    assert stays(1, LATER, containers_ready=True)
-    assert not stays(1, LATER, containers_ready=True, readinessGates=[{"conditionType": "example.com/balanced"}])
+@pytest.mark.parametrize(("delay", "expected"), [("10m", True), ("4h", False), ("", False), (7, False)])
+def test_a_pod_stays_unready_where_its_gang_is_recycled_before_a_model_has_loaded(delay: object, *, expected: bool) -> None:
+    template = {"terminationDelay": delay} if delay else {}
+    root = live({"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": "s"}, "spec": {"template": template}})
+
+    assert stays(5, AT_ONCE, root=root) is expected
 
 
 @pytest.mark.parametrize(("reason", "expected"), [("ErrImagePull", True), ("ContainerCreating", False)])

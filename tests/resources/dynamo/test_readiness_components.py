@@ -123,6 +123,15 @@ def test_a_deployment_whose_pods_are_refused_says_with_which_words() -> None:
     assert deployment(**{**AVAILABLE, "updatedReplicas": 0}, conditions=[refused]).reason.endswith(
         ": its pods are refused: exceeded quota: few"
     )
+    long = {**refused, "message": "\x1b[31m" + "x" * 40_000}
+    assert len(short := deployment(**{**AVAILABLE, "updatedReplicas": 0}, conditions=[long]).reason) < 500 and "\x1b" not in short
+
+
+@pytest.mark.parametrize(("change", "reason"), [({}, "FailedCreate"), ({"updatedReplicas": 0}, "FailedDelete")])
+def test_a_deployment_that_lacks_no_pods_or_cannot_delete_them_is_not_refused_any(change: dict[str, int], reason: str) -> None:
+    failure = {"type": "ReplicaFailure", "status": "True", "reason": reason, "message": "denied"}
+
+    assert "refused" not in deployment(**{**AVAILABLE, **change}, conditions=[failure]).reason
 
 
 def test_a_deployment_that_does_not_exist_is_not_found() -> None:
