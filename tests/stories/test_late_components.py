@@ -85,10 +85,12 @@ async def test_a_component_whose_new_pod_cannot_run_is_not_forecast_to_settle(fa
 
         unchanged = await preview_with(cluster)
         edited = await preview_with(cluster, graph(a=failing, b=service(script="other")))
+        scaled = await preview_with(cluster, graph(a={**failing, "replicas": 2}, b=service()))
         mended = await preview_with(cluster, graph(a=service(script="mended"), b=service()))
 
         wiring = Wiring(Options(), Settings(), cluster.setup, cluster.clock)
         (stuck,) = (await with_stuck(wiring, ended, Cluster(cluster.kubectl, cluster.clock), assume_nodes=False)).stuck
         assert stuck == GRAPH
-        assert any("Deployment chat-a: pod chat-a-" in note and "BackOff" in note for note in unchanged.report.roots[0].notes)
+        for seen in (unchanged, scaled):
+            assert any("Deployment chat-a: pod chat-a-" in note and "BackOff" in note for note in seen.report.roots[0].notes)
         assert [exit_code(seen.report, detailed=False) for seen in (unchanged, edited, mended)] == [Exit.DONE, Exit.STUCK, Exit.DONE]

@@ -10,7 +10,15 @@ from engine.forecast.store import ForecastStore
 from engine.observed import Live, live
 from resources.base import kinds
 from resources.cluster_model.cluster import ModelledCluster
-from resources.cluster_model.component_pods import ComponentRoom, ExchangeStep, exchange_steps, starting, steps_between, vacated
+from resources.cluster_model.component_pods import (
+    ComponentRoom,
+    ExchangeStep,
+    exchange_steps,
+    is_hindered,
+    starting,
+    steps_between,
+    vacated,
+)
 from resources.cluster_model.pod_room import PodRoom
 from resources.cluster_model.pods import is_rolled_out
 from resources.cluster_model.references import PodReferences
@@ -233,3 +241,17 @@ def test_of_a_pod_that_waits_only_the_claims_that_are_not_made_are_missing() -> 
 
     store = ForecastStore([], datetime(2026, 1, 1, tzinfo=UTC), lambda _: False)
     assert [id.name for id in PodReferences(()).lacks(store, waiting)] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [({"running": {}}, False), ({"waiting": {"reason": "CrashLoopBackOff"}}, True), ({"waiting": {"reason": "ContainerCreating"}}, False)],
+)
+def test_a_component_with_a_pod_that_runs_again_after_a_failure_may_still_become_ready(state: dict[str, Any], *, expected: bool) -> None:
+    container = {"name": "main", "ready": False, "state": state, "lastState": {"terminated": {"exitCode": 1}}}
+    status = {"phase": "Running", "containerStatuses": [container]}
+    failed_before = live(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ml"}, "spec": {"nodeName": "n"}, "status": status}
+    )
+
+    assert is_hindered(deployment(1), deployment(1), [failed_before]) is expected
