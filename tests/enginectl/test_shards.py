@@ -32,6 +32,7 @@ def test_a_process_takes_over_the_shards_of_a_killed_one_and_status_names_the_ho
         first.kill()
         until(lambda: len(second.shards()) == 4)
         until(lambda: len(box.names(POD)) == len(names))
+        until(lambda: len(box.names(LEASE)) == 5)  # Those of four shards, and of the replica that is alive.
         writers = terms([first, second])
 
     assert "SHARD    HOLDER" in shown.out and "nobody" not in shown.out
