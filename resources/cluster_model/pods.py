@@ -84,11 +84,12 @@ def _is_loading(facts: PodFacts, now: datetime, root: Live | None) -> bool:
     if root is not None and _termination_delay(root) < LOADED_WITHIN:
         return False
     status = mapping(facts.live.body.get("status"))
-    ready, started = find(mappings(status.get("conditions")), "Ready") or {}, status.get("startTime")
-    since = ready.get("lastTransitionTime")
-    if not (isinstance(since, str) and isinstance(started, str)):
+    ready = find(mappings(status.get("conditions")), "Ready") or {}
+    try:
+        began, unready_since = moment(status["startTime"]), moment(ready["lastTransitionTime"])
+        return unready_since - began <= FIRST_STATUS and now - began < LOADED_WITHIN
+    except (KeyError, TypeError, ValueError):  # A kubelet writes both; a record may have been written by hand.
         return False
-    return moment(since) - moment(started) <= FIRST_STATUS and now - moment(started) < LOADED_WITHIN
 
 
 def _termination_delay(root: Live) -> timedelta:

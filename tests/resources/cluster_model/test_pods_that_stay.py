@@ -23,7 +23,10 @@ def stays(minutes: int, unready_since: str, *, container: dict[str, Any] = RUNNI
     return stays_as_it_is(facts_of(live(pod)), START + timedelta(minutes=minutes), root)
 
 
-@pytest.mark.parametrize(("minutes", "since", "expected"), [(30, AT_ONCE, False), (90, AT_ONCE, True), (30, LATER, True)])
+@pytest.mark.parametrize(
+    ("minutes", "since", "expected"),
+    [(30, AT_ONCE, False), (90, AT_ONCE, True), (30, LATER, True), (30, "x", True), (30, "2026-01-01T00:00:00", True)],
+)
 def test_a_pod_that_was_never_ready_may_still_load_its_model_and_one_that_was_ready_has_failed(
     minutes: int, since: str, *, expected: bool
 ) -> None:
