@@ -23,7 +23,7 @@ from resources.admission import (
     metadata_rules,
     size_rules,
 )
-from resources.admission.graph_defaults import corrections, defaulted
+from resources.admission.graph_defaults import absent_services, corrections, defaulted
 from resources.admission.graph_objects import PodFindings
 from resources.admission.graph_version import GraphVersion, read_deployment, read_graph_version
 from resources.admission.request import Act, Decision, Request, unknown_field
@@ -98,7 +98,11 @@ def _decide(
     malformed = tuple(filter(pod_spec_rules.is_fault, findings))
     of_graph = tuple(finding for finding in findings if not pod_spec_rules.is_fault(finding))
     unknown = (unknown_field(path) for path in unknown_paths(request.body, DynamoGraphDeployment))
-    warnings = (*unknown, *(Located(str(correction), correction.path) for correction in corrections(request.body)))
+    warnings = (
+        *unknown,
+        *absent_services(request.body),
+        *(Located(str(correction), correction.path) for correction in corrections(request.body)),
+    )
     if model is None:
         return Decision((*without_repeats(misshapen, malformed), *malformed), warnings, body=request.body, pods=of_graph)
     graph = version.graph_of(model.metadata, PodForm.FIRST if old else PodForm.CURRENT, api_version)

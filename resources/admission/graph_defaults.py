@@ -15,7 +15,7 @@ from engine.resource import Body
 from resources.base.fields import mapping
 from resources.base.kinds import DYNAMO_GRAPH
 from resources.schema.graph_values import NODE_COUNT, quoted, unquoted
-from resources.schema.issues import Path, shown, spelled
+from resources.schema.issues import Located, Path, shown, spelled
 
 SERVICES: Final = ("spec", "services")
 NUMBERS: Final[tuple[tuple[str, ...], ...]] = (
@@ -78,6 +78,14 @@ def corrections(body: Any) -> Iterator[Correction]:
                 yield from _correction(service, (*SERVICES, name), path, unquoted)
             for path in _amounts(service):
                 yield from _correction(service, (*SERVICES, name), path, quoted)
+
+
+def absent_services(body: Any) -> Iterator[Located]:
+    """A warning for each service that is null: it counts as absent, though a name without a value may be meant as a service."""
+    for name, service in mapping(get(mapping(body), SERVICES)).items():
+        if service is None:
+            path = (*SERVICES, name)
+            yield Located(f"{spelled(path)}: null counts as absent, so there is no such service; write {{}} for one with defaults", path)
 
 
 def _amounts(service: Body) -> Iterator[tuple[str, ...]]:

@@ -108,8 +108,10 @@ def is_refused(facts: PodFacts) -> bool:
 
 def is_refused_just_now(facts: PodFacts, now: datetime) -> bool:
     """Whether the scheduler has said so so recently that it may not know yet what has been freed since."""
-    since = _scheduled(facts.live).get("lastTransitionTime")
-    return is_refused(facts) and isinstance(since, str) and now - moment(since) < RETRIED_WITHIN
+    try:
+        return is_refused(facts) and now - moment(_scheduled(facts.live)["lastTransitionTime"]) < RETRIED_WITHIN
+    except (KeyError, TypeError, ValueError):  # A scheduler writes it; a record may have been written by hand.
+        return False
 
 
 def _scheduled(pod: Live) -> Mapping[str, Any]:

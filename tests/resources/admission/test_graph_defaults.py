@@ -23,6 +23,18 @@ def test_a_number_in_quotes_and_an_amount_without_are_accepted_and_stored_with_t
     assert created_graph(decision.body).body is decision.body
 
 
+def test_a_service_that_is_null_is_told() -> None:
+    body = graph({"decode": worker("--tp", "2"), "prefill": None})
+
+    decision = created_graph(body)
+
+    assert decision.allowed and decision.body is not None
+    assert list(decision.body["spec"]["services"]) == ["decode"]
+    assert decision.warnings == (
+        "spec.services[prefill]: null counts as absent, so there is no such service; write {} for one with defaults",
+    )
+
+
 @pytest.mark.parametrize("value", ["two", "", "2.0", 2.0, True, "9" * 5_000, [2], {}])
 def test_what_is_no_number_is_not_read_as_one(value: Any) -> None:
     (issue,) = created_graph(one(multinode={"nodeCount": value})).issues
