@@ -85,7 +85,7 @@ def absent_services(body: Any) -> Iterator[Located]:
     for name, service in mapping(get(mapping(body), SERVICES)).items():
         if service is None:
             path = (*SERVICES, name)
-            yield Located(f"{spelled(path)}: null counts as absent, so there is no such service; write {{}} for one with defaults", path)
+            yield Located(f"{spelled(path)}: null counts as absent, so nothing is created for it; write {{}} for its defaults", path)
 
 
 def _amounts(service: Body) -> Iterator[tuple[str, ...]]:

@@ -30,9 +30,7 @@ def test_a_service_that_is_null_is_told() -> None:
 
     assert decision.allowed and decision.body is not None
     assert list(decision.body["spec"]["services"]) == ["decode"]
-    assert decision.warnings == (
-        "spec.services[prefill]: null counts as absent, so there is no such service; write {} for one with defaults",
-    )
+    assert decision.warnings == ("spec.services[prefill]: null counts as absent, so nothing is created for it; write {} for its defaults",)
 
 
 @pytest.mark.parametrize("value", ["two", "", "2.0", 2.0, True, "9" * 5_000, [2], {}])
