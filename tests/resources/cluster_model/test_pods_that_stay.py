@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.observed import Live, live
-from resources.cluster_model.pods import stays_as_it_is
+from resources.cluster_model.pods import is_refused_just_now, stays_as_it_is
 from resources.model.pod_facts import facts_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,3 +44,16 @@ def test_a_pod_stays_unready_where_its_gang_is_recycled_before_a_model_has_loade
 @pytest.mark.parametrize(("reason", "expected"), [("ErrImagePull", True), ("ContainerCreating", False)])
 def test_a_pod_stays_whose_container_cannot_start(reason: str, *, expected: bool) -> None:
     assert stays(1, AT_ONCE, container={"name": "main", "state": {"waiting": {"reason": reason}}}) is expected
+
+
+@pytest.mark.parametrize(("since", "expected"), [(AT_ONCE, True), ("2025-12-31T00:00:00Z", False), ("x", False), (7, False), (None, False)])
+def test_a_scheduler_has_refused_a_pod_just_now_if_it_says_when(since: object, *, expected: bool) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "ml", "uid": "u"},
+        "status": {"conditions": [condition]},
+    }
+
+    assert is_refused_just_now(facts_of(live(pod)), START) is expected
